@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "job_end.h"
 #include "nn/metrics/metrics.h"
+#include "tensor/arithmetic.h"
 
 struct coordinator_client *replica_coordinator(const struct replica *r)
 {
@@ -18,7 +19,7 @@ struct params *replica_params(const struct replica *r, const char *job_uid)
     return params_new_grpc(r->layout, r->placement, r->cluster.hosts[ROLE_PS].items, &id, &r->credentials.rpc);
 }
 
-static struct register_request registration_of(const struct replica *r)
+static struct register_request registration_of(const struct replica *r, const char *arithmetic)
 {
     return (struct register_request){ .sender = { .job_uid = r->job_uid,
                                                   .name = r->name,
@@ -28,7 +29,8 @@ static struct register_request registration_of(const struct replica *r)
                                       .shuffle_version = SHUFFLE_VERSION,
                                       .layout_hash = layout_register_hash(r->layout, r->model),
                                       .ps_count = (uint32_t)r->placement->nps,
-                                      .placement_hash = placement_hash(r->placement) };
+                                      .placement_hash = placement_hash(r->placement),
+                                      .arithmetic = arithmetic };
 }
 
 static int run_member(const struct trainer *t, struct chief_client *m, struct err *e)
@@ -64,15 +66,17 @@ static bool has_finished(void *user, const char *job_uid, int64_t *ret_step)
 int trainer_run(const struct trainer *t, struct err *e)
 {
     const struct replica *r = t->replica;
+    char arithmetic[ARITHMETIC_MAX];
     AUTO(chief_client) *m = NULL;
     struct job_end end = { .replica = r };
     struct chief_client_config config = { .coordinator = t->coord,
-                                          .identity = registration_of(r),
+                                          .identity = registration_of(r, arithmetic),
                                           .report = &REPORT_TO_LOG,
                                           .width = metrics_width(r->model),
                                           .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
                                           .has_finished = replica_leads(r) ? NULL : has_finished,
                                           .user = &end };
+    arithmetic_describe(arithmetic);
     if (chief_client_start(&config, &m, e) < 0)
         return -1;
     struct err cause = { 0 };

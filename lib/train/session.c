@@ -51,6 +51,8 @@ static int session_init(struct session *s, struct err *e)
         .model = c->model, .dataset = c->dataset, .space = c->space, .class_weights = c->class_weights
     };
     struct strategy_config strategy = { .model = c->model,
+                                        .space = c->space,
+                                        .group_size = chief_client_group_size(c->chief),
                                         .params = c->params,
                                         .chief = c->chief,
                                         .max_wait_ms = c->max_wait_ms,
@@ -75,33 +77,41 @@ static int report_divergence(const struct session *s, int64_t ordinal, const str
                    strategy_divergence_cure(s->config->strategy, s->config->overlap));
 }
 
+/* 0, STEP_LATER or STEP_OVER. */
 static int begin_step(struct session *s, int64_t ordinal, struct train_step **ret, struct err *e)
 {
-    int64_t begun = clock_ns();
-    if (step_engine_load(s->engine, ordinal, e) < 0 || s->strategy->ops->begin_step(s->strategy, ordinal, ret, e) < 0)
+    int begun = s->strategy->ops->begin_step(s->strategy, ordinal, ret, e);
+    if (begun != 0)
+        return begun;
+    int64_t begun_ns = clock_ns();
+    if (step_engine_load(s->engine, ordinal, e) < 0)
         return -1;
     if (step_engine_prefetches(s->engine))
         step_engine_expect(s->engine, chief_client_peek(s->config->chief));
-    (*ret)->data_ns = (uint64_t)(clock_ns() - begun);
+    (*ret)->data_ns = (uint64_t)(clock_ns() - begun_ns);
     return 0;
 }
 
-static int compute_step(struct session *s, int64_t ordinal, uint64_t waited_ns, struct train_step **ret, struct err *e)
+static int compute_step(struct session *s, struct train_step *step, struct err *e)
 {
-    struct train_step *step;
     struct err cause = { 0 };
-    if (begin_step(s, ordinal, &step, e) < 0)
-        return -1;
     int64_t begun = clock_ns();
     int computed = step_engine_compute(s->engine, step, s->strategy->ops->gradient_ready, s->strategy, &cause);
     step->compute_ns = (uint64_t)(clock_ns() - begun);
-    step->wait_ns = waited_ns;
     atomic_store_explicit(&s->stats->loss, step->loss, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->stats->examples, (int64_t)step->examples, memory_order_relaxed);
-    if (computed < 0)
-        return report_divergence(s, ordinal, &cause, e);
-    *ret = step;
-    return 0;
+    return computed < 0 ? report_divergence(s, step->ordinal, &cause, e) : 0;
+}
+
+/* 0: it was submitted; STEP_LATER, STEP_OVER. */
+static int run_step(struct session *s, int64_t ordinal, uint64_t waited_ns, struct err *e)
+{
+    struct train_step *step;
+    int begun = begin_step(s, ordinal, &step, e);
+    if (begun != 0)
+        return begun;
+    step->wait_ns = waited_ns;
+    return compute_step(s, step, e) < 0 ? -1 : s->strategy->ops->submit(s->strategy, step, e);
 }
 
 static void count_step(struct session_stats *stats, int64_t ordinal)
@@ -112,10 +122,9 @@ static void count_step(struct session_stats *stats, int64_t ordinal)
 
 static int session_loop(struct session *s, struct err *e)
 {
-    for (;;) {
+    for (int64_t begun = clock_ns();;) {
         enum chief_client_next next;
-        struct train_step *step;
-        int64_t ordinal = -1, begun = clock_ns();
+        int64_t ordinal = -1;
         /* Nothing is leased: the job may wait for the push in flight. */
         if (!chief_client_has_work(s->config->chief) && s->strategy->ops->finish(s->strategy, e) < 0)
             return -1;
@@ -128,10 +137,18 @@ static int session_loop(struct session *s, struct err *e)
             (void)!s->strategy->ops->finish(s->strategy, &ignored);
             return err_set(e, ERR_STOPPED, stop_count() > 0 ? "stopped by a signal" : "the chief stops the job");
         }
-        if (compute_step(s, ordinal, (uint64_t)(clock_ns() - begun), &step, e) < 0 ||
-            s->strategy->ops->submit(s->strategy, step, e) < 0)
+        int done = run_step(s, ordinal, (uint64_t)(clock_ns() - begun), e);
+        if (done < 0)
             return -1;
-        count_step(s->stats, ordinal);
+        if (done == STEP_LATER) {
+            chief_client_defer(s->config->chief, ordinal);
+            continue; /* what it waits for is a part of the next step's wait */
+        }
+        if (done == STEP_OVER)
+            chief_client_drop(s->config->chief, ordinal);
+        else
+            count_step(s->stats, ordinal);
+        begun = clock_ns();
     }
 }
 

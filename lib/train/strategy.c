@@ -14,6 +14,8 @@ struct train_strategy *strategy_new(enum strategy kind, const struct strategy_co
         [STRATEGY_PARAMETER_SERVER] = strategy_ps_new,
         [STRATEGY_SINGLE] = strategy_single_new,
     };
+    if (kind == STRATEGY_PARAMETER_SERVER && config->group_size > 0)
+        return strategy_sync_new(config);
     return NEW[kind](config);
 }
 
@@ -108,20 +110,43 @@ static void end_wait_for_ps(struct train_strategy *s, struct ps_wait *w)
         report_info(s->config.report, "all ps answer again after %lld s", (long long)waited_ms / 1000);
 }
 
+int strategy_begin(struct train_strategy *s, struct err *e)
+{
+    uint64_t generation;
+    if (chief_client_generation(s->config.chief, 0, &generation, e) < 0)
+        return -1;
+    params_set_generation(s->config.params, generation);
+    params_watch(s->config.params, LONG_CALL_MS, on_long_call, s);
+    return 0;
+}
+
 int strategy_pull(struct train_strategy *s, struct err *e)
 {
     struct ps_wait wait = { 0 };
     struct err cause = { 0 };
     struct params *params = s->config.params;
-    uint64_t generation;
-    if (chief_client_generation(s->config.chief, 0, &generation, e) < 0)
+    if (strategy_begin(s, e) < 0)
         return -1;
-    params_set_generation(params, generation);
-    params_watch(params, LONG_CALL_MS, on_long_call, s);
     for (int rc = params_pull(params, STRATEGY_PUSH_MS, &cause); rc < 0;
          rc = params_pull_rest(params, STRATEGY_PUSH_MS, &cause))
         if (wait_for_ps(s, &wait, &cause) < 0)
             return err_set(e, cause.code, "%s", cause.msg);
+    end_wait_for_ps(s, &wait);
+    return 0;
+}
+
+int strategy_pull_at(struct train_strategy *s, int64_t at, int64_t wait_ms, struct err *e)
+{
+    struct ps_wait wait = { 0 };
+    struct err cause = { 0 };
+    while (params_pull_at(s->config.params, at, wait_ms, STRATEGY_PUSH_MS, &cause) < 0) {
+        if (err_is(&cause, ERR_PENDING) || err_is(&cause, ERR_STALE)) {
+            end_wait_for_ps(s, &wait);
+            return err_set(e, cause.code, "%s", cause.msg);
+        }
+        if (wait_for_ps(s, &wait, &cause) < 0)
+            return err_set(e, cause.code, "%s", cause.msg);
+    }
     end_wait_for_ps(s, &wait);
     return 0;
 }

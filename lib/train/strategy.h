@@ -19,6 +19,8 @@
 
 struct strategy_config {
     const struct model *model; /* all borrowed */
+    const struct ordinal_space *space;
+    int64_t group_size; /* ordinals of an update; 0: asynchronous */
     struct params *params;
     struct chief_client *chief; /* provides the generation; receives the reason of a wait */
     int64_t max_wait_ms;        /* without a ps */
@@ -33,15 +35,21 @@ struct strategy_config {
     void *user;
 };
 
+/* STEP_LATER: gradients of an earlier step are missing, perhaps of an ordinal that this process gets next; the ordinal
+ * is begun again later. STEP_OVER: every segment has the ordinal already. */
+enum { STEP_LATER = 1, STEP_OVER = 2 };
+
 struct train_strategy;
 struct strategy_ops {
     /* Blocks until the first values are there. */
     int (*open)(struct train_strategy *s, struct err *e);
-    /* The step of an ordinal with its values and memory, valid until its update is applied. */
+    /* The step of an ordinal with its values and memory, valid until its update is applied. 0, STEP_LATER or
+     * STEP_OVER. */
     int (*begin_step)(struct train_strategy *s, int64_t ordinal, struct train_step **ret, struct err *e);
     /* As step_gradient_fn; user is the strategy. NULL: no step is by_variable. */
     step_gradient_fn *gradient_ready;
-    /* Takes the gradient of the step that was begun. Blocks as long as the strategy allows no computation meanwhile. */
+    /* Takes the gradient of the step that was begun. Blocks as long as the strategy allows no computation meanwhile. 0
+     * or STEP_LATER. */
     int (*submit)(struct train_strategy *s, struct train_step *step, struct err *e);
     /* Blocks until every step that was submitted is applied. */
     int (*finish)(struct train_strategy *s, struct err *e);

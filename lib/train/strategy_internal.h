@@ -9,10 +9,16 @@
 enum { STRATEGY_PUSH_MS = 30000 };
 
 struct train_strategy *strategy_ps_new(const struct strategy_config *config);
+struct train_strategy *strategy_sync_new(const struct strategy_config *config);
 struct train_strategy *strategy_single_new(const struct strategy_config *config);
+
+/* The generation from the chief, before any other call. */
+MUST_USE int strategy_begin(struct train_strategy *s, struct err *e);
 
 /* The generation from the chief, then the values from every ps. */
 MUST_USE int strategy_pull(struct train_strategy *s, struct err *e);
+/* The values of a step (params_pull_at). ERR_PENDING and ERR_STALE are returned at once; else as strategy_pull(). */
+MUST_USE int strategy_pull_at(struct train_strategy *s, int64_t at, int64_t wait_ms, struct err *e);
 /* After a push that failed because of `cause`: waits for the ps and pushes again until all have the step. Errors:
  * the cause, when a retry is useless or the failure lasts too long. */
 MUST_USE int strategy_push_again(struct train_strategy *s, struct train_step *step, struct err *cause,

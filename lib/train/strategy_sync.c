@@ -1,0 +1,165 @@
+/* Synchronous training with parameter servers: all workers compute the batches of a group from the values of one step,
+ * and the ps make one update of them. A worker computes its batches in ascending order, and pulls the values of a step
+ * when its own batches of the step before are pushed. While gradients of others are missing it asks the chief whether
+ * there are batches that no other worker computes. */
+#include "base/clock.h"
+#include "nn/metrics/metrics.h"
+#include "shard/groups.h"
+#include "train/strategy_internal.h"
+
+/* How long the ps are asked to wait for a step before the chief is asked: longer each time. */
+enum { PATIENCE_MS = 10, PATIENCE_MAX_MS = 160 };
+
+struct sync_strategy {
+    struct train_strategy base;
+    struct groups groups;
+    struct train_step step;
+    int64_t at;          /* the vector has the values of the step whose group begins here; -1: of no step */
+    uint64_t generation; /* in which they were pulled */
+    int64_t patience_ms;
+    uint64_t pull_ns; /* that the step has waited for its values */
+    struct wait_state wait;
+};
+
+static struct sync_strategy *sync_of(struct train_strategy *s)
+{
+    return (struct sync_strategy *)(void *)s;
+}
+
+static int sync_open(struct train_strategy *s, struct err *e)
+{
+    struct sync_strategy *p = sync_of(s);
+    if (strategy_begin(s, e) < 0)
+        return -1;
+    p->groups = groups_of(s->config.space, s->config.group_size);
+    params_set_synchronous(s->config.params);
+    return 0;
+}
+
+/* Others must compute first. */
+static int sync_later(struct train_strategy *s, const struct err *why)
+{
+    struct sync_strategy *p = sync_of(s);
+    int64_t now = clock_ms();
+    wait_begin(&p->wait, now, WAIT_EXPLAIN_MS);
+    wait_report(&p->wait, now, s->config.report, why->msg);
+    chief_client_waiting(s->config.chief, why->msg);
+    p->patience_ms = MIN(2 * p->patience_ms, (int64_t)PATIENCE_MAX_MS);
+    return STEP_LATER;
+}
+
+static void sync_end_wait(struct train_strategy *s)
+{
+    struct sync_strategy *p = sync_of(s);
+    p->patience_ms = PATIENCE_MS;
+    if (!p->wait.on)
+        return;
+    chief_client_waiting(s->config.chief, NULL);
+    wait_end(&p->wait, clock_ms(), NULL);
+}
+
+/* 0, STEP_LATER or STEP_OVER. */
+static int sync_values(struct train_strategy *s, int64_t at, struct err *e)
+{
+    struct sync_strategy *p = sync_of(s);
+    struct err cause = { 0 };
+    if (p->at == at && p->generation == params_generation(s->config.params))
+        return 0;
+    int64_t begun = clock_ns();
+    p->at = -1; /* a pull that fails leaves values of two steps */
+    int rc = strategy_pull_at(s, at, p->patience_ms, &cause);
+    p->pull_ns += (uint64_t)(clock_ns() - begun);
+    if (err_is(&cause, ERR_PENDING))
+        return sync_later(s, &cause);
+    sync_end_wait(s);
+    if (err_is(&cause, ERR_STALE))
+        return STEP_OVER;
+    if (rc < 0)
+        return err_set(e, cause.code, "%s", cause.msg);
+    p->at = at;
+    p->generation = params_generation(s->config.params);
+    return 0;
+}
+
+static int sync_begin_step(struct train_strategy *s, int64_t ordinal, struct train_step **ret, struct err *e)
+{
+    struct sync_strategy *p = sync_of(s);
+    struct train_step *step = &p->step;
+    int begun = sync_values(s, groups_first(&p->groups, ordinal), e);
+    if (begun != 0)
+        return begun;
+    if (params_gradients(s->config.params, 0, &step->grads, e) < 0)
+        return -1;
+    step->ordinal = ordinal;
+    step->values = params_vector(s->config.params);
+    step->by_variable = true; /* the ps clip the mean of the group */
+    step->network_ns = p->pull_ns;
+    p->pull_ns = 0;
+    *ret = step;
+    return 0;
+}
+
+static void sync_gradient_ready(void *user, struct train_step *step, size_t variable)
+{
+    const struct train_strategy *s = user;
+    size_t from = model_variable(s->config.model, variable)->offset;
+    if (from > 0)
+        params_push_early(s->config.params, step->ordinal, step->grads, from, STRATEGY_PUSH_MS);
+}
+
+static int sync_submit(struct train_strategy *s, struct train_step *step, struct err *e)
+{
+    const struct strategy_config *c = &s->config;
+    struct push_result pushed = { 0 };
+    struct err cause = { 0 }, failure = { 0 };
+    uint64_t data_ns = step->data_ns;
+    int64_t begun = clock_ns();
+    int rc = params_push_start(c->params, step->ordinal, step->grads, true, STRATEGY_PUSH_MS, &cause);
+    if (rc == 0) {
+        c->in_flight(c->user, step);
+        rc = params_push_finish(c->params, &pushed, &cause);
+    }
+    if (rc == 0)
+        step->network_ns += (uint64_t)(clock_ns() - begun) - (step->data_ns - data_ns);
+    else if (!err_is(&cause, ERR_PENDING) && strategy_push_again(s, step, &cause, &pushed, &failure) == 0)
+        rc = 0;
+    if (rc < 0 && (err_is(&cause, ERR_PENDING) || err_is(&failure, ERR_PENDING)))
+        return sync_later(s, err_is(&cause, ERR_PENDING) ? &cause : &failure); /* the ps went back to a checkpoint */
+    if (rc < 0)
+        return err_set(e, failure.code, "%s", failure.msg);
+    strategy_applied(s, step, &pushed);
+    return 0;
+}
+
+static int sync_finish(struct train_strategy *s, struct err *e)
+{
+    (void)s, (void)e; /* submit returns when every ps has the gradient */
+    return 0;
+}
+
+static void sync_close(struct train_strategy *s)
+{
+    struct sync_strategy *p = sync_of(s);
+    params_watch(s->config.params, 0, NULL, NULL);
+    free(p->step.sums);
+    free(p);
+}
+
+static const struct strategy_ops SYNC = {
+    .open = sync_open,
+    .begin_step = sync_begin_step,
+    .gradient_ready = sync_gradient_ready,
+    .submit = sync_submit,
+    .finish = sync_finish,
+    .close = sync_close,
+};
+
+struct train_strategy *strategy_sync_new(const struct strategy_config *config)
+{
+    struct sync_strategy *p = xcalloc(1, sizeof(*p));
+    p->base = (struct train_strategy){ .ops = &SYNC, .config = *config };
+    p->at = -1;
+    p->patience_ms = PATIENCE_MS;
+    p->step = (struct train_step){ .ordinal = -1, .sums = xcalloc(metrics_width(config->model), sizeof(double)) };
+    return &p->base;
+}
