@@ -13,6 +13,7 @@
 #include "launcher.h"
 #include "nn/callback.h"
 #include "nn/class_weight.h"
+#include "nn/sync_check.h"
 #include "outdir.h"
 #include "sweep_run.h"
 
@@ -136,7 +137,7 @@ static int learn(const struct run *r, struct job *job, const char *data_dir, con
 static int build_model(const struct job *job, const char *data_dir, struct model **ret, struct err *e)
 {
     AUTO(model) *m = NULL;
-    if (model_build(&job->model, &job->compile, data_dir, &m, e) < 0 ||
+    if (model_build(&job->model, &job->compile, data_dir, &m, e) < 0 || sync_check(job, m, e) < 0 ||
         callbacks_check(&job->callbacks, m, job_evaluates(job), e) < 0 ||
         class_weights_check(&job->class_weight, m, e) < 0)
         return -1;
@@ -214,7 +215,8 @@ static int judge(const struct job *job, const struct model *model, const char *d
                                   .layout = layout,
                                   .space = &data->space,
                                   .columns = dataset_columns(data->train),
-                                  .data_dir = data_dir };
+                                  .data_dir = data_dir,
+                                  .workers = job->replicas[ROLE_WORKER].count };
     auto_free char *checkpoints = path_join(dir, "checkpoints"), *warning = NULL;
     enum rerun allowed = previous_run_allowed(job);
     struct rebase rebase = { 0 };
@@ -226,7 +228,7 @@ static int judge(const struct job *job, const struct model *model, const char *d
     if (*ret > allowed)
         return refuse_changes(dir, &was, allowed, e);
     if (newest != NULL && (previous_run_check(&now, newest, &rebase, e) < 0 ||
-                           previous_run_length(&now, newest, &rebase, &length, e) < 0))
+                           previous_run_length(&now, &was, newest, &rebase, &length, e) < 0))
         return -1;
     rerun_text(&was.changes, RERUN_FREE, &taken);
     if (taken.len > 0)
@@ -308,10 +310,11 @@ static int run_once(const struct run *r, int *ret_exit, struct err *e)
     if (!(earlier && out.seen.checkpoints) && check_weights(job, model, data_dir, e) < 0)
         return -1;
 
-    job_data_fini(&data); /* the replicas open it themselves */
+    job_data_fini(&data);             /* the replicas open it themselves */
+    const struct groups none = { 0 }; /* the chief adds them */
     auto_free char *job_file = path_join(output_dir, "job.yaml");
     if (stop_install(e) < 0 || outdir_make(&out, job->uid, e) < 0 ||
-        previous_run_write_job(output_dir, job, data_dir, e) < 0)
+        previous_run_write_job(output_dir, job, data_dir, &none, e) < 0)
         return -1;
     log_start(job, model, &out);
     struct launch launch = { .job = job,

@@ -9,6 +9,7 @@
 #include "base/stop.h"
 #include "chief/chief_internal.h"
 #include "chief/output_dir.h"
+#include "params/params_admin.h"
 
 enum {
     POLL_MAX_MS = 1000, /* at most; POLL_PS_MS per ps, so that few ps are polled more often */
@@ -17,6 +18,9 @@ enum {
     POLL_CALL_MS = 2000,
     LEASE_MS = 10000,
     HEARTBEAT_MS = 1000,
+    SYNC_HEARTBEAT_MS = 150, /* all workers wait for one that is gone */
+    SYNC_SILENCE_MS = 600,
+    SYNC_POLL_MS = 50,
     FAILED_LINGER_MS = 2000, /* so that workers are notified why the job failed */
 };
 
@@ -28,7 +32,8 @@ struct coordinator *chief_coordinator(struct chief *c)
 static void open_coordinator(struct chief *c)
 {
     const struct chief_config *k = &c->config;
-    int64_t window = k->job->summaries.every_seconds > 0 ? 0 : k->job->summaries.every_steps;
+    int64_t window = k->job->summaries.every_seconds > 0 ? 0 : k->job->summaries.every_steps * c->groups.size;
+    bool sync = chief_synchronous(c);
     c->coordinator =
         coordinator_new(&(struct coordinator_config){ .model = k->model,
                                                       .job_uid = k->job_uid,
@@ -41,7 +46,10 @@ static void open_coordinator(struct chief *c)
                                                       .total = c->total,
                                                       .window = window,
                                                       .lease_ms = LEASE_MS,
-                                                      .heartbeat_ms = HEARTBEAT_MS,
+                                                      .heartbeat_ms = sync ? SYNC_HEARTBEAT_MS : HEARTBEAT_MS,
+                                                      .silence_ms = SYNC_SILENCE_MS,
+                                                      .one_arithmetic = chief_deterministic(c),
+                                                      .groups = sync ? c->groups : (struct groups){ 0 },
                                                       .members_max = k->members_max });
 }
 
@@ -54,6 +62,7 @@ static int reporter_open(struct chief *c, const struct checkpoint *ck, struct er
                                       .batches_per_epoch = c->batches_per_epoch,
                                       .total = c->total,
                                       .space = c->config.space,
+                                      .groups = c->groups,
                                       .step_offset = c->step_offset,
                                       .workers_wanted = c->config.workers_wanted,
                                       .rates = &c->decisions.now.rates,
@@ -91,6 +100,11 @@ int chief_new(const struct chief_config *config, struct chief **ret, struct err 
         return -1;
     c->ps_set = ps_set_new(config->params, config->layout, config->placement, model_optimizer(config->model),
                            config->job_uid, config->report);
+    if (chief_synchronous(c)) {
+        params_set_groups(config->params, &c->groups);
+        report_info(config->report, "synchronous training: %lld batches of %lld examples make a step",
+                    (long long)c->groups.size, (long long)config->space.batch_size);
+    }
     open_coordinator(c);
     if (chief_callbacks_open(c, e) < 0)
         return -1;
@@ -177,13 +191,15 @@ static int stop_and_save(struct chief *c, struct err *e)
     AUTO_FINI(ps_set_view) ps_set = { 0 };
     struct err cause = { 0 };
     reporter_state(c->reporter, "stopping", "saving a checkpoint");
+    if (chief_synchronous(c))
+        chief_settle_step(c);
     coordinator_set(c->coordinator, c->config.local ? JOB_STOPPING : JOB_STARTING, c->generation,
                     "the chief to come back: it saves a checkpoint and stops");
     if (!c->config.local && chief_raise_generation(c, 0, &cause) == 0)
         ps_set_fence(c->ps_set, c->generation);
     ps_set_poll(c->ps_set, POLL_CALL_MS, &ps_set);
     chief_await_reports(c, ordinal_set_count(&ps_set.done));
-    int saved = chief_save(c, &cause);
+    int saved = chief_synchronous(c) && chief_find_step(c, &cause) < 0 ? -1 : chief_save_step(c, &cause);
     chief_evaluation_stop(c);
     struct err ignored;
     (void)!reporter_save_history(c->reporter, clock_ms(), true, &ignored);
@@ -251,6 +267,8 @@ static int save_if_due(struct chief *c, const struct ps_set_view *ps_set, int64_
 
 static void extend_limit(struct chief *c, int64_t over, int64_t done_low)
 {
+    if (c->stop_told) /* the limit is where the job stops */
+        return;
     c->limit = chief_next_limit(c, over, done_low);
     coordinator_allow_below(c->coordinator, c->limit);
 }
@@ -351,7 +369,9 @@ static int poll_ps_set(struct chief *c, struct err *e)
     case PS_SET_UNREACHABLE:
         return wait_for_ps_set(c, &ps_set, e);
     case PS_SET_NEEDS_RESTORE:
-        report_info(c->config.report, "%s: restoring it", ps_set.message);
+        report_info(c->config.report,
+                    chief_synchronous(c) ? "%s: all go back to the last checkpoint" : "%s: restoring it",
+                    ps_set.message);
         end_ps_wait(c);
         return chief_initialise_ps(c, ps_set.highest_generation, e);
     case PS_SET_TERMINATING:
@@ -380,8 +400,9 @@ static int end_failed(struct chief *c, struct err *e)
 static void stop_leasing(struct chief *c, const struct coordinator_view *coord)
 {
     report_info(c->config.report, "stop requested by %s", coord->stop_reason);
-    c->limit = 0;
-    coordinator_allow_below(c->coordinator, 0);
+    c->stop_told = true;
+    c->limit = chief_synchronous(c) ? coordinator_hold(c->coordinator) : 0; /* a group that was begun is completed */
+    coordinator_allow_below(c->coordinator, c->limit);
     coordinator_set_wait_reason(c->coordinator, "the chief to end the job, as requested");
 }
 
@@ -392,6 +413,13 @@ static void tell_stalls(struct chief *c, const struct coordinator_view *coord)
         return;
     c->stalls_told = coord->stalls;
     report_warning(c->config.report, "%s: they are given to other workers", coord->stalled);
+}
+
+static int64_t longest_pause(const struct chief *c)
+{
+    if (chief_synchronous(c))
+        return SYNC_POLL_MS;
+    return MIN((int64_t)ps_set_size(c->ps_set) * POLL_PS_MS, (int64_t)POLL_MAX_MS);
 }
 
 static int run_loop(struct chief *c, struct err *e)
@@ -406,9 +434,10 @@ static int run_loop(struct chief *c, struct err *e)
             return -1;
         coordinator_view(c->coordinator, &coord);
         tell_stalls(c, &coord);
-        if (coord.stop_requested && !coord.finished && c->limit > 0)
+        if (coord.stop_requested && !coord.finished && !c->stop_told)
             stop_leasing(c, &coord);
-        bool ended = coord.finished || ((coord.stop_requested || stop_reached(c, &coord)) && !coord.working);
+        bool stopped = c->stop_told && coord.done_low >= c->limit;
+        bool ended = coord.finished || ((stopped || stop_reached(c, &coord)) && !coord.working);
         if (c->polled && ended) {
             struct err cause = { 0 };
             bool finished = false;
@@ -420,7 +449,7 @@ static int run_loop(struct chief *c, struct err *e)
                 report_info(c->config.report, "cannot finish yet: %s; retrying", cause.msg);
         }
         coordinator_wait(c->coordinator, clock_ms() + (coord.drained ? 1 : pause));
-        pause = MIN(2 * pause, MIN((int64_t)ps_set_size(c->ps_set) * POLL_PS_MS, POLL_MAX_MS));
+        pause = MIN(2 * pause, longest_pause(c));
     }
 }
 

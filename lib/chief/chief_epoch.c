@@ -49,7 +49,17 @@ int64_t chief_epoch_end(const struct chief *c, int64_t epoch)
 
 int64_t chief_epoch_step(const struct chief *c, int64_t epoch)
 {
-    return chief_epoch_end(c, epoch) + c->step_offset;
+    return groups_below(&c->groups, chief_epoch_end(c, epoch)) + c->step_offset;
+}
+
+bool chief_synchronous(const struct chief *c)
+{
+    return c->config.job->strategy.updates == UPDATES_SYNC && !c->config.local;
+}
+
+bool chief_deterministic(const struct chief *c)
+{
+    return chief_synchronous(c) && c->config.job->strategy.deterministic;
 }
 
 int64_t chief_epochs_over(const struct chief *c, int64_t done_low)

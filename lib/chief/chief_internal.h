@@ -35,8 +35,9 @@ struct chief {
     struct reporter *reporter;
     struct evaluator *evaluator; /* NULL: no validation data */
     int64_t batches_per_epoch, total;
-    int64_t step_offset; /* global step - ordinals applied; not 0 after a rebase */
-    bool reopened;       /* this job had finished and continues with other settings */
+    struct groups groups; /* batches that make one update; of size 1 in asynchronous training */
+    int64_t step_offset;  /* global step - groups applied; not 0 after a rebase */
+    bool reopened;        /* this job had finished and continues with other settings */
     uint64_t generation;
     bool leads;              /* this process acquired the generation */
     bool raised_again;       /* a ps refused the first one, see chief_initialise_ps */
@@ -45,8 +46,10 @@ struct chief {
     int64_t recorded_epochs; /* epochs that are in the history */
     struct evaluation evaluation;
     struct decisions decisions; /* of fit.callbacks */
-    struct wait_state evaluation_wait, decision_wait, storage_wait, ps_wait, worker_wait;
+    struct wait_state evaluation_wait, decision_wait, storage_wait, ps_wait, worker_wait, step_wait;
     int64_t storage_retry_ms;       /* when the end, or a decision, is retried */
+    int64_t save_at;                /* synchronous training: the step of the checkpoint, by its first ordinal */
+    bool stop_told;                 /* of a request to stop */
     char *saved_name;               /* of the last checkpoint; NULL: none by this process */
     int64_t saved_step, saved_ms;   /* of the last checkpoint; -1: none by this process */
     bool saved_terminating;         /* a checkpoint was saved because a ps terminates */
@@ -96,8 +99,18 @@ MUST_USE int chief_confirm_file(struct chief *c, bool complete, struct err *e);
 /* According to the ps. */
 MUST_USE int chief_confirm_ps_set(struct chief *c, const struct ps_set_view *view, struct err *e);
 MUST_USE int chief_initialise_ps(struct chief *c, uint64_t seen, struct err *e); /* waits for the ps, bounded */
+/* chief_step.c: synchronous training, where a checkpoint is of one step of all segments */
+/* Announces the snapshot of a step that no ps has passed, and waits until all ps are there, bounded. Training goes on.
+ * Sets c->save_at. ERR_TIMEOUT, ERR_LOST: no checkpoint now. */
+MUST_USE int chief_await_step(struct chief *c, struct err *e);
+/* The same at the end of this process: no further batches are leased, and the wait is short. */
+void chief_settle_step(struct chief *c);
+/* All pushes are fenced: the step at which all ps are. ERR_LOST: they are at different ones. */
+MUST_USE int chief_find_step(struct chief *c, struct err *e);
 /* chief_save.c */
 MUST_USE int chief_save(struct chief *c, struct err *e);
+/* Synchronous training: of the step c->save_at. */
+MUST_USE int chief_save_step(struct chief *c, struct err *e);
 /* Storage failed where its success is required: reports that and recreates a deleted folder. ERR_IO after
  * fit.maxWaitSeconds; what: the purpose, such as "at the end of the job". */
 MUST_USE int chief_await_storage(struct chief *c, const char *what, const struct err *cause, struct err *e);
@@ -115,6 +128,8 @@ bool chief_blames_storage(const struct chief *c, const struct err *e); /* files 
 int64_t chief_epochs_over(const struct chief *c, int64_t done_low); /* epochs whose batches are all done */
 int64_t chief_epoch_end(const struct chief *c, int64_t epoch);      /* the ordinal after its last one */
 int64_t chief_epoch_step(const struct chief *c, int64_t epoch);     /* the global step at its end */
+bool chief_synchronous(const struct chief *c);
+bool chief_deterministic(const struct chief *c); /* synchronous, and one result is promised */
 int64_t chief_next_limit(const struct chief *c, int64_t over,
                          int64_t done_low); /* limit up to which batches may be leased then */
 struct epoch_values {                       /* pulled for the last epoch that is over */

@@ -48,7 +48,8 @@ struct run_spec chief_run_spec(const struct chief *c)
                               .layout = k->layout,
                               .space = &k->space,
                               .columns = dataset_columns(k->train),
-                              .data_dir = k->data_dir };
+                              .data_dir = k->data_dir,
+                              .workers = k->workers_wanted };
 }
 
 int chief_judge_rerun(struct chief *c, const struct checkpoint *ck, struct rebase *ret_rebase, struct err *e)
@@ -63,9 +64,10 @@ int chief_judge_rerun(struct chief *c, const struct checkpoint *ck, struct rebas
     if (rerun_need(&found.changes) > allowed)
         return refuse_changes(c, &found, allowed, e);
     if ((ck != NULL && previous_run_check(&now, ck, &rebase, e) < 0) ||
-        previous_run_length(&now, ck, &rebase, &length, e) < 0 || (rebase.on && check_life(c, ck, e) < 0))
+        previous_run_length(&now, &found, ck, &rebase, &length, e) < 0 || (rebase.on && check_life(c, ck, e) < 0))
         return -1;
     c->reopened = found.finished && found.changes.n > 0 && str_eq(found.uid, c->config.job_uid);
+    c->groups = length.groups;
     c->step_offset = length.step_offset;
     c->total = length.total;
     *ret_rebase = rebase;
@@ -77,5 +79,7 @@ int chief_write_job(struct chief *c, struct err *e)
     auto_free char *finished = output_dir_path(c->config.output_dir, "finished");
     if (c->reopened && file_remove(finished, e) < 0)
         return -1;
-    return previous_run_write_job(c->config.output_dir, c->config.job, c->config.data_dir, e);
+    const struct groups none = { 0 };
+    return previous_run_write_job(c->config.output_dir, c->config.job, c->config.data_dir,
+                                  chief_synchronous(c) ? &c->groups : &none, e);
 }

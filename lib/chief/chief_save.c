@@ -15,7 +15,8 @@ static int snapshot_segment(void *user, uint32_t segment, struct shard_snapshot 
 {
     struct chief *c = user;
     const struct segment_spec *s = &c->config.layout->segments[segment];
-    if (ps_set_snapshot(c->ps_set, segment, ret, e) < 0)
+    if ((chief_synchronous(c) ? ps_set_snapshot_at(c->ps_set, segment, c->save_at, ret, e)
+                              : ps_set_snapshot(c->ps_set, segment, ret, e)) < 0)
         return -1;
     return chief_check_finite(c, model_variable(c->config.model, s->variable), ret->data, ret->count, ret->version, e);
 }
@@ -46,10 +47,20 @@ static void state_add_metrics(void *user, struct epoch_metrics *t)
     json_object_set_new(user, "tally", epoch_metrics_to_json(t));
 }
 
-/* After the segments: a batch they hold was mostly reported by then, and one reported too early is counted once. */
+static void chief_add_arithmetic(const struct chief *c, json_t *state)
+{
+    char text[ARITHMETIC_MAX];
+    coordinator_arithmetic(c->coordinator, text);
+    if (chief_deterministic(c) && text[0] != '\0')
+        json_object_set_new(state, "arithmetic", json_string(text));
+}
+
+/* After the segments: a batch they hold was mostly reported by then, and one reported too early is counted once. The
+ * arithmetic of a gradient that they hold is known by then. */
 static void add_training_state(void *user, const char *prefix, json_t *state)
 {
     struct chief *c = user;
+    chief_add_arithmetic(c, state);
     coordinator_metrics(c->coordinator, state_add_metrics, state);
     chief_callbacks_save(c, prefix, state);
 }
@@ -65,12 +76,21 @@ static int save_gated(struct chief *c, const struct checkpoint_save *save, int64
 
 int chief_save(struct chief *c, struct err *e)
 {
+    if (chief_synchronous(c) && chief_await_step(c, e) < 0)
+        return -1;
+    return chief_save_step(c, e);
+}
+
+int chief_save_step(struct chief *c, struct err *e)
+{
     int64_t step;
     struct coordinator_view coord;
     coordinator_view(c->coordinator, &coord);
     json_auto_t *state = training_state_new(&c->config.space, c->config.layout, c->config.job_uid, c->generation);
     if (dataset_columns(c->config.train)->features.n > 0)
         json_object_set_new(state, "columns", column_names_json(dataset_columns(c->config.train)));
+    if (chief_synchronous(c))
+        json_object_set_new(state, "groupSize", json_integer(c->groups.size));
     if (c->step_offset != 0)
         json_object_set_new(state, "stepOffset", json_integer(c->step_offset));
     json_object_set_new(state, "recordedEpochs", json_integer(c->recorded_epochs));

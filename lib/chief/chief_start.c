@@ -130,6 +130,18 @@ static int restore_records(struct chief *c, const struct checkpoint *ck, const s
                : 0;
 }
 
+/* The run continues with the arithmetic that it began with. */
+static int chief_restore_arithmetic(const struct chief *c, const struct node *state, struct err *e)
+{
+    const char *text;
+    if (!chief_deterministic(c))
+        return 0;
+    if (training_state_arithmetic(state, &text, e) < 0)
+        return -1;
+    coordinator_set_arithmetic(c->coordinator, text);
+    return 0;
+}
+
 int chief_resume_from(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase, struct err *e)
 {
     struct node state = checkpoint_training_state(ck), history = node_get(&state, "history");
@@ -138,7 +150,7 @@ int chief_resume_from(struct chief *c, const struct checkpoint *ck, const struct
     c->saved_step = rebase->on ? -1 : checkpoint_step(ck); /* the new space is saved at once */
     c->saved_ms = clock_ms();
     atomic_store(&c->checkpoint_step, checkpoint_step(ck));
-    if (restore_records(c, ck, rebase, &done, e) < 0)
+    if (chief_restore_arithmetic(c, &state, e) < 0 || restore_records(c, ck, rebase, &done, e) < 0)
         return -1;
     coordinator_observe(c->coordinator, &done, clock_ms());
     if (reporter_from_json(c->reporter, &history, c->recorded_epochs, e) < 0 ||
@@ -340,6 +352,9 @@ static int initialise_once(struct chief *c, struct origin *from, struct err *e)
         c->begin_step = resumed ? (from->rebase.on ? from->rebase.version : checkpoint_step(from->checkpoint)) + 1
                         : restored > 0 ? 0
                                        : -1;
+    if (again && chief_synchronous(c) && atomic_load(&c->step) > checkpoint_step(from->checkpoint))
+        report_info(c->config.report, "step %lld is trained again from step %lld on", (long long)atomic_load(&c->step),
+                    (long long)checkpoint_step(from->checkpoint));
     if (restored > 0 && !c->config.local)
         report_info(c->config.report, "%d ps %s%s%s", restored, resumed ? "restored" : "initialised",
                     again ? " from " : "", again ? checkpoint_prefix(from->checkpoint) : "");
@@ -353,7 +368,8 @@ static int initialise_once(struct chief *c, struct origin *from, struct err *e)
 
 bool chief_worth_waiting(const struct err *e)
 {
-    return err_is(e, ERR_LOST) || err_is(e, ERR_TIMEOUT) || err_is(e, ERR_NOT_READY);
+    return err_is(e, ERR_LOST) || err_is(e, ERR_TIMEOUT) || err_is(e, ERR_NOT_READY) || err_is(e, ERR_PENDING) ||
+           err_is(e, ERR_STALE);
 }
 
 /* A ps refused this chief. The file decides: if it names another chief, that one is in charge. If it names this one,
@@ -421,6 +437,8 @@ int chief_initialise_ps(struct chief *c, uint64_t seen, struct err *e)
     wait_begin(&wait, confirmed_ms, WAIT_EXPLAIN_MS);
     while (initialise_once(c, &from, &cause) < 0) {
         bool fenced = err_is(&cause, ERR_FENCED);
+        if (err_is(&cause, ERR_STALE) && chief_take_lead(c, 0, e) < 0)
+            return -1;
         if ((fenced ? handle_refusal(c, &cause, e) : wait_for_ps(c, &wait, &confirmed_ms, &cause, e)) < 0)
             return -1;
         if (fenced)

@@ -27,7 +27,8 @@ enum rerun previous_run_allowed(const struct job *job)
 
 /* ---- job.yaml ---- */
 
-#define DATA_DIR_ANNOTATION "trainyard.dev/data-dir"
+#define DATA_DIR_ANNOTATION   "trainyard.dev/data-dir"
+#define GROUP_SIZE_ANNOTATION "trainyard.dev/replicas-to-aggregate"
 
 int previous_run_read_job(const char *dir, struct job **ret, struct err *e)
 {
@@ -52,12 +53,24 @@ static json_t *make_object(json_t *parent, const char *key)
     return json_object_get(parent, key);
 }
 
-static void put_data_dir(json_t *doc, const char *data_dir)
+static void put_annotations(json_t *doc, const char *data_dir, const struct groups *groups)
 {
     auto_free char *whole = realpath(data_dir, NULL);
     json_t *annotations = make_object(make_object(doc, "metadata"), "annotations");
     if (whole != NULL)
         json_object_set_new(annotations, DATA_DIR_ANNOTATION, json_string(whole));
+    if (groups->size == 0)
+        return;
+    auto_free char *size = xasprintf("%" PRId64, groups->size);
+    json_object_set_new(annotations, GROUP_SIZE_ANNOTATION, json_string(size));
+}
+
+static int64_t annotated_group_size(const struct job *job)
+{
+    const json_t *annotations = json_at(job->doc, "metadata.annotations");
+    const char *text = json_string_value(json_object_get(annotations, GROUP_SIZE_ANNOTATION));
+    int64_t size;
+    return text != NULL && str_i64(text, 1, GROUP_MAX, &size, NULL) == 0 ? size : 0;
 }
 
 /* spec.model.kerasFile is of the data folder: the run must be readable without that. */
@@ -78,12 +91,13 @@ static json_t *with_inline_keras(const json_t *doc, const char *data_dir)
     return copy;
 }
 
-int previous_run_write_job(const char *dir, const struct job *job, const char *data_dir, struct err *e)
+int previous_run_write_job(const char *dir, const struct job *job, const char *data_dir, const struct groups *groups,
+                           struct err *e)
 {
     auto_free char *path = output_dir_path(dir, "job.yaml");
     AUTO_FINI(buf) text = BUF_INIT, there = BUF_INIT;
     json_auto_t *doc = with_inline_keras(job->doc, data_dir);
-    put_data_dir(doc, data_dir);
+    put_annotations(doc, data_dir, groups);
     yaml_emit(doc, &text);
     if (file_read(path, text.len + 1, &there, NULL) == 0 && there.len == text.len &&
         memcmp(there.data, text.data, text.len) == 0)
@@ -132,6 +146,7 @@ static int compare_jobs(const char *dir, const struct run_spec *now, struct prev
         return set_unreadable(dir, &cause, e);
     if (was == NULL || !was->has_model)
         return 0;
+    r->group_size = annotated_group_size(was);
     if (same_words(dir, was->doc, now->job->doc, e) < 0)
         return -1;
     if (model_build(&was->model, &was->compile, now->data_dir, &model, &cause) < 0)
@@ -236,6 +251,12 @@ int previous_run_check(const struct run_spec *now, const struct checkpoint *newe
     return 0;
 }
 
+static int group_size_of_run(const struct checkpoint *c, int64_t *ret, struct err *e)
+{
+    struct node state = checkpoint_training_state(c);
+    return node_i64_or(&state, "groupSize", 0, 0, GROUP_MAX, ret, e);
+}
+
 static int too_short(const struct run_spec *now, const char *checkpoint, int64_t done, int64_t total, struct err *e)
 {
     int64_t batches = ordinal_space_batches(now->space);
@@ -246,15 +267,48 @@ static int too_short(const struct run_spec *now, const char *checkpoint, int64_t
                    done / batches);
 }
 
-int previous_run_length(const struct run_spec *now, const struct checkpoint *newest, const struct rebase *rebase,
-                        struct run_length *ret, struct err *e)
+/* strategy.replicasToAggregate, else that of the run, else the number of workers; 1: asynchronous. */
+static int64_t group_size(const struct run_spec *now, int64_t of_run)
 {
-    struct run_length l = { .step_offset = rebase->offset };
+    const struct job *job = now->job;
+    if (job->strategy.updates != UPDATES_SYNC)
+        return 1;
+    return job->strategy.replicas_to_aggregate > 0 ? job->strategy.replicas_to_aggregate
+           : of_run > 0                            ? of_run
+                                                   : MAX(now->workers, 1);
+}
+
+/* The run had other groups: the step goes on from where it is, and that must be the end of a group in both. */
+static int offset_of_other_groups(const struct checkpoint *newest, const struct ordinal_set *done, struct run_length *l,
+                                  struct err *e)
+{
+    if (done->high > done->low || groups_first(&l->groups, done->low) != done->low)
+        return err_set(e, ERR_INPUT,
+                       "checkpoint %s is not at the end of a group of %" PRId64
+                       " batches (strategy.updates, strategy.replicasToAggregate): finish the run as it began, then "
+                       "continue it with more epochs",
+                       checkpoint_prefix(newest), l->groups.size);
+    l->step_offset = checkpoint_step(newest) - groups_below(&l->groups, done->low);
+    return 0;
+}
+
+int previous_run_length(const struct run_spec *now, const struct previous_run *was, const struct checkpoint *newest,
+                        const struct rebase *rebase, struct run_length *ret, struct err *e)
+{
+    struct run_length l = { 0 };
     AUTO_FINI(ordinal_set) done = ORDINAL_SET_INIT;
+    int64_t of_run = 0;
+    if (newest != NULL && group_size_of_run(newest, &of_run, e) < 0)
+        return -1;
+    l.groups = groups_of(now->space, group_size(now, newest != NULL ? of_run : was->group_size));
     if (newest != NULL && !rebase->on &&
         (rebase_offset(newest, &l.step_offset, e) < 0 || checkpoint_done(newest, now->layout, &done, e) < 0))
         return -1;
-    l.total = now->job->fit.steps > 0 ? now->job->fit.steps - l.step_offset
+    if (rebase->on)
+        l.step_offset = rebase->version - groups_below(&l.groups, rebase->low);
+    else if (newest != NULL && l.groups.size != MAX(of_run, 1) && offset_of_other_groups(newest, &done, &l, e) < 0)
+        return -1;
+    l.total = now->job->fit.steps > 0 ? groups_ordinal(&l.groups, MAX(now->job->fit.steps - l.step_offset, 0))
                                       : now->job->fit.epochs * ordinal_space_batches(now->space);
     int64_t count = rebase->on ? rebase->low : ordinal_set_count(&done);
     if (rebase->on ? count >= l.total : count > l.total) /* of new batches there is at least one */

@@ -13,6 +13,7 @@
 #include "data/dataset.h"
 #include "job/rerun.h"
 #include "nn/model.h"
+#include "shard/groups.h"
 
 struct run_spec { /* the job that is about to start; borrowed */
     const struct job *job;
@@ -21,12 +22,14 @@ struct run_spec { /* the job that is about to start; borrowed */
     const struct ordinal_space *space;
     const struct column_names *columns; /* of data.train */
     const char *data_dir;
+    int workers; /* of the cluster: the default of strategy.replicasToAggregate */
 };
 
 struct previous_run {
     char *uid; /* of the job that wrote last; "": none */
     bool finished;
     int64_t finished_step;
+    int64_t group_size; /* of synchronous updates, as job.yaml has it; 0: not known, or asynchronous */
     struct rerun_changes changes;
 };
 void previous_run_fini(struct previous_run *r);
@@ -40,18 +43,22 @@ MUST_USE int previous_run_read(const char *dir, const struct run_spec *now, cons
 MUST_USE int previous_run_check(const struct run_spec *now, const struct checkpoint *newest, struct rebase *ret_rebase,
                                 struct err *e);
 struct run_length {
-    int64_t step_offset; /* rebase.h */
+    struct groups groups; /* of size 1 in asynchronous training */
+    int64_t step_offset; /* global step - groups_below(ordinals applied); not 0 after a rebase, or after other groups */
     int64_t total;       /* ordinals of the whole job */
 };
 /* ERR_INPUT when more is done than the job requires. newest NULL: nothing is done. */
-MUST_USE int previous_run_length(const struct run_spec *now, const struct checkpoint *newest,
-                                 const struct rebase *rebase, struct run_length *ret, struct err *e);
+MUST_USE int previous_run_length(const struct run_spec *now, const struct previous_run *was,
+                                 const struct checkpoint *newest, const struct rebase *rebase, struct run_length *ret,
+                                 struct err *e);
 /* What the manifest allows: fit.rebase, fit.resume. */
 enum rerun previous_run_allowed(const struct job *job);
 
-/* Writes the job as it runs to job.yaml, for later readers of the folder, with a model of kerasFile included and the
- * data folder as an annotation. A file with the same content is not written again. */
-MUST_USE int previous_run_write_job(const char *dir, const struct job *job, const char *data_dir, struct err *e);
+/* Writes the job as it runs to job.yaml, for later readers of the folder, with a model of kerasFile included; the data
+ * folder and, of synchronous updates, the size of the groups are annotations. A file with the same content is not
+ * written again. */
+MUST_USE int previous_run_write_job(const char *dir, const struct job *job, const char *data_dir,
+                                    const struct groups *groups, struct err *e);
 /* Reads job.yaml; *ret NULL: there is none. */
 MUST_USE int previous_run_read_job(const char *dir, struct job **ret, struct err *e);
 

@@ -107,11 +107,13 @@ static void visit_window(void *user, struct epoch_metrics *t)
     x->got_window = epoch_metrics_take_window(t, x->flush, &x->window_step, x->window);
 }
 
-/* Of the update after t updates, which is that of batch t - step_offset but for those that overtook each other. */
+/* Of the update after t updates, which is that of group t - step_offset but for batches that overtook each other. */
 static double rate_of(const struct reporter *r, int64_t t)
 {
     double own = optimizer_learning_rate(model_optimizer(r->config.model), t);
-    return r->config.rates != NULL ? rates_at(r->config.rates, t - r->config.step_offset, own) : own;
+    return r->config.rates != NULL
+               ? rates_at(r->config.rates, groups_ordinal(&r->config.groups, MAX(t - r->config.step_offset, 0)), own)
+               : own;
 }
 
 static void write_known(struct reporter *r, int64_t step, const char *tag, double value)
@@ -140,7 +142,7 @@ static bool write_windows(struct reporter *r, struct coordinator *c, bool flush_
         coordinator_metrics(c, visit_window, &x);
         if (!x.got_window)
             break;
-        write_point(r, x.window_step + r->config.step_offset, x.window);
+        write_point(r, groups_below(&r->config.groups, x.window_step) + r->config.step_offset, x.window);
         any = true;
     }
     return any;
@@ -150,7 +152,8 @@ static bool write_windows(struct reporter *r, struct coordinator *c, bool flush_
 
 static struct pace pace_between(const struct reporter *r, const struct pace_mark *from, const struct pace_mark *to)
 {
-    double per_step = (double)r->config.space.examples / (double)r->config.batches_per_epoch;
+    double per_step =
+        (double)r->config.space.examples / (double)groups_below(&r->config.groups, r->config.batches_per_epoch);
     uint64_t pushes = to->pushes - from->pushes;
     struct pace p = { (double)NAN, (double)NAN, (double)NAN };
     if (from->ms > 0 && to->ms > from->ms) {

@@ -18,7 +18,8 @@ struct reporter_config {
     const char *output_dir, *job_uid;
     int64_t batches_per_epoch, total;
     struct ordinal_space space;
-    int64_t step_offset; /* global step - ordinal (rebase.h) */
+    struct groups groups;
+    int64_t step_offset; /* global step - groups applied */
     int workers_wanted;
     const struct rates *rates; /* that callbacks set; NULL: none */
     const struct report *report;

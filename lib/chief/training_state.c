@@ -82,6 +82,18 @@ bool training_state_space(const struct node *state, struct ordinal_space *ret)
     return true;
 }
 
+int training_state_arithmetic(const struct node *state, const char **ret, struct err *e)
+{
+    struct node n = node_get(state, "arithmetic");
+    const char *text;
+    if (node_str_or(state, "arithmetic", "", &text, e) < 0)
+        return -1;
+    if (strlen(text) >= ARITHMETIC_MAX)
+        return node_error(&n, e, "has %zu bytes; at most %d", strlen(text), ARITHMETIC_MAX - 1);
+    *ret = text;
+    return 0;
+}
+
 int training_state_check_space(const struct node *state, const struct ordinal_space *space, const char *checkpoint,
                                struct err *e)
 {

@@ -8,6 +8,7 @@
 #include "data/dataset.h"
 #include "shard/layout.h"
 #include "shard/ordinal_set.h"
+#include "tensor/arithmetic.h"
 
 #define TRAINING_STATE_TENSOR "_trainyard/state"
 
@@ -21,6 +22,8 @@ MUST_USE int training_state_read_segment(const struct node *state, size_t i, int
 uint64_t training_state_generation(const struct node *state); /* 0 when it has none */
 /* The space it was made in; false when it names none that this release has. */
 bool training_state_space(const struct node *state, struct ordinal_space *ret);
+/* tensor/arithmetic.h; borrowed. "": it has none, as in asynchronous training. ERR_INPUT: not of this release. */
+MUST_USE int training_state_arithmetic(const struct node *state, const char **ret, struct err *e);
 /* ERR_INPUT naming the field that changed since, with both values. */
 MUST_USE int training_state_check_space(const struct node *state, const struct ordinal_space *space,
                                         const char *checkpoint, struct err *e);

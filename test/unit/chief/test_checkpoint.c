@@ -625,6 +625,26 @@ START_TEST(name_and_global_step_are_the_content_while_training_goes_on)
 }
 END_TEST
 
+START_TEST(the_arithmetic_has_a_limit)
+{
+    char text[ARITHMETIC_MAX + 1] = "";
+    const char *read;
+    struct err e = { 0 };
+    json_auto_t *state = json_object();
+    struct node n = node_root(state, NULL);
+    ck_ok_e(training_state_arithmetic(&n, &read, &e));
+    ck_assert_str_eq(read, "");
+    memset(text, 'a', ARITHMETIC_MAX);
+    json_object_set_new(state, "arithmetic", json_string(text + 1));
+    ck_ok_e(training_state_arithmetic(&n, &read, &e));
+    ck_assert_str_eq(read, text + 1);
+    json_object_set_new(state, "arithmetic", json_string(text));
+    ck_fails(training_state_arithmetic(&n, &read, &e), ERR_INPUT, "arithmetic: has 128 bytes; at most 127");
+    json_object_set_new(state, "arithmetic", json_integer(1));
+    ck_fails(training_state_arithmetic(&n, &read, &e), ERR_INPUT, "arithmetic");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("checkpoint");
@@ -632,6 +652,7 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, what_was_saved_comes_back);
     tcase_add_test(t, none_is_not_an_error);
+    tcase_add_test(t, the_arithmetic_has_a_limit);
     tcase_add_test(t, an_existing_prefix_is_never_written_again);
     tcase_add_test(t, name_and_global_step_are_the_content_while_training_goes_on);
     tcase_add_test(t, a_save_that_fails_leaves_the_older_one);

@@ -36,6 +36,7 @@ static void world_open(struct world *w, int64_t resumed_step, int64_t begin)
                                       .output_dir = w->job.dir,
                                       .job_uid = "uid-1",
                                       .batches_per_epoch = JOB_BATCHES,
+                                      .groups = { 1, JOB_BATCHES, 1, 1 },
                                       .total = TOTAL,
                                       .space = w->job.space,
                                       .workers_wanted = 3,
@@ -209,6 +210,7 @@ static void open_again(struct world *w, json_t *kept, int64_t entries)
                                       .output_dir = w->job.dir,
                                       .job_uid = "uid-1",
                                       .batches_per_epoch = JOB_BATCHES,
+                                      .groups = { 1, JOB_BATCHES, 1, 1 },
                                       .total = TOTAL,
                                       .space = w->job.space };
     struct node n = node_root(kept, NULL);
