@@ -45,6 +45,14 @@ test_long_storm_of_ps() { counting_job "$epochs"; storm ps; want_count $((epochs
 test_long_storm_of_chiefs() { counting_job "$epochs"; storm chief; want_count $((epochs * batches)); }
 test_storm_of_all_roles() { counting_job "$epochs"; storm worker ps chief; want_count $((epochs * batches)); }
 
+# Synchronous training, with a short last group: 50 batches in groups of 4.
+synchronous() { sed -i 's/^  replicaSpecs:/  strategy: {updates: sync, replicasToAggregate: 4}\n&/' "$dir/job.yaml"; }
+sync_epochs=$((epochs / 2))
+test_long_synchronous_storm_of_workers() { counting_job $sync_epochs; synchronous; storm worker; want_count $((sync_epochs * batches)); }
+test_long_synchronous_storm_of_ps() { counting_job $sync_epochs; synchronous; storm ps; want_count $((sync_epochs * batches)); }
+test_long_synchronous_storm_of_chiefs() { counting_job $sync_epochs; synchronous; storm chief; want_count $((sync_epochs * batches)); }
+test_long_synchronous_storm_of_all_roles() { counting_job $sync_epochs; synchronous; storm worker ps chief; want_count $((sync_epochs * batches)); }
+
 test_long_all_at_once_and_again() { # everything dies, three times; `trainyard run` again resumes
     counting_job "$epochs"
     local pid

@@ -43,3 +43,14 @@ run_page() {
 
 test_tutorial_runs_as_printed() { run_page docs/tutorial.md; }
 test_troubleshooting_runs_as_printed() { run_page docs/troubleshooting.md; }
+
+# The comment of the example says so.
+test_digits_sync_has_one_hash() {
+    local workers want
+    for workers in 2 4; do
+        want_exit 0 trainyard run "$data/digits-sync.yaml" --replicas worker=$workers --output-dir "$dir/$workers" || return
+        want_line 'Test loss: [0-9.]+, Test accuracy: (0\.9[7-9]|1)'
+    done
+    want=$(hash_of 2)
+    [ -n "$want" ] && [ "$(hash_of 4)" = "$want" ] || wrong "2 workers give '$want', 4 '$(hash_of 4)'"
+}

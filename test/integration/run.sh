@@ -796,6 +796,8 @@ test_readme_everyday_commands() {
 . "$root/test/integration/one_chief.sh"
 # shellcheck source=test/integration/rerun.sh
 . "$root/test/integration/rerun.sh"
+# shellcheck source=test/integration/sync.sh
+. "$root/test/integration/sync.sh"
 # shellcheck source=test/integration/predict.sh
 . "$root/test/integration/predict.sh"
 # shellcheck source=test/integration/fit.sh

@@ -1,0 +1,101 @@
+# Tests of run.sh: synchronous updates. Sourced by it.
+# shellcheck shell=bash disable=SC2154,SC2034 # its variables
+
+# A model with everything that could make a difference: state, random numbers, a variable of several segments, a short last
+# batch and a short last group (50 batches of 30 and groups of 4; the last has 2).
+sync_job() { # [SED]
+    sed -E -e 's/^( *)- Dense: \{units: 64.*/\1- Dense: {units: 20000, activation: relu}\n\1- BatchNormalization\n\1- Dropout: {rate: 0.2}\n\1- Dense: {units: 64, activation: relu}/' \
+        -e 's/updates: async/updates: sync, replicasToAggregate: 4/; s/epochs: *[0-9]+/epochs: 2/' "$digits" | sed -E "${1:-s/^//}" >"$dir/job.yaml"
+}
+hash_of() { sed -n 's/.*"weights_sha256": "\([0-9a-f]*\)".*/\1/p' "$dir/$1/history.json"; } # RUN
+sync_run() { # RUN [FLAG...]
+    local run=$1
+    shift
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/$run" "$@"
+}
+
+# One hash for every number of workers and ps.
+test_sync_is_one_result() {
+    local form want
+    sync_job
+    sync_run first --replicas ps=1,worker=1 || return
+    want=$(hash_of first)
+    want_line 'epoch 2/2 done'
+    want_line '"step": 26' "$dir/first/finished" # updates
+    for form in ps=1,worker=2 ps=3,worker=4; do
+        sync_run "$form" --replicas "$form" || return
+        [ "$(hash_of "$form")" = "$want" ] || wrong "$form gives other weights"
+    done
+}
+
+# The mean of the gradients of k batches is the gradient of one batch of k times the size.
+test_sync_equals_one_process_with_a_larger_batch() {
+    sed -E -e 's/updates: async/updates: sync, replicasToAggregate: 4/; s/epochs: *[0-9]+/epochs: 3/; s/\{Adam: .*0.002\}\}/{SGD: {learning_rate: 0.05}}/' "$digits" >"$dir/job.yaml"
+    sync_run sync || return
+    sed -e '/replicaSpecs:/,$d; /strategy:/d' -e 's/batchSize: 30/batchSize: 120/' "$dir/job.yaml" >"$dir/large.yaml"
+    want_exit 0 trainyard run "$dir/large.yaml" --data-dir "$data" --output-dir "$dir/large" || return
+    awk -v a="$(final "$dir/sync" loss)" -v b="$(final "$dir/large" loss)" 'BEGIN {d = a - b; exit !(d < 1e-5 && d > -1e-5)}' ||
+        wrong "the loss is $(final "$dir/sync" loss), in one process $(final "$dir/large" loss)"
+}
+
+# ROLE [INDEX]: the pid of its process of this test
+sync_pid() {
+    pgrep -f -- "$dir/faults" | while read -r pid; do
+        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q "\"type\":\"$1\",\"index\":${2:-0}" && echo "$pid"
+    done
+}
+# Waits until the run has made 20 more steps.
+sync_goes_on() {
+    local now
+    now=$(grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -1 | grep -oE '[0-9]+')
+    wait_for 60 sync_is_beyond $((${now:-0} + 20)) && kill -0 "$pid" 2>/dev/null || problem "the run ended too soon"
+}
+sync_is_beyond() { ! kill -0 "$pid" 2>/dev/null || [ "$(grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -1 | grep -oE '[0-9]+')" -gt "$1" ]; }
+
+# Each role is killed and held while the others go on, and the weights are those of a quiet run.
+test_sync_faults_change_nothing() {
+    local pid role
+    sync_job 's/epochs: 2/epochs: 60/; s/everySteps: 50/everySteps: 5/; s/everySeconds: 600/everySeconds: 0.3/; s/units: 20000/units: 2000/'
+    sync_run quiet --replicas ps=1,worker=1 || return
+    trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas ps=2,worker=3 >"$dir/out" 2>&1 &
+    pid=$!
+    for role in worker chief ps; do
+        sync_goes_on
+        kill -9 "$(sync_pid $role)"
+        sync_goes_on
+        kill -STOP "$(sync_pid $role)" && sleep 1 && kill -CONT "$(sync_pid $role)"
+    done
+    wait $pid || wrong "the run ended with $?"
+    want_line '^\[ps-0\] generation 2$' # with another chief the state stays
+    [ "$(hash_of faults)" = "$(hash_of quiet)" ] || wrong "the weights differ from those of a quiet run"
+}
+
+kept_arithmetic() { trainyard show checkpoint --tensor _trainyard/state "$dir/run" | tr -d '\134' | sed -n 's/.*"arithmetic":"\([^"]*\)".*/\1/p'; }
+on_core() { # CORE EXIT-CODE [FLAG...]: every x86-64 has these two cores
+    OPENBLAS_CORETYPE=$1 want_exit "$2" trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" "${@:3}"
+}
+
+# The run continues on processors of another kind, which OPENBLAS_CORETYPE stands for.
+test_sync_refuses_other_arithmetic() {
+    local text="OpenBLAS [0-9.a-z]+, core CORE, 1 thread, glibc [0-9.]+( with FMA)?"
+    sed -E -e 's/updates: async/updates: sync, replicasToAggregate: 4/; s/epochs: *[0-9]+/epochs: 2/' "$digits" >"$dir/job.yaml"
+    on_core Nehalem 0 || return
+    if ! grep -q 'BLAS core Nehalem$' "$dir/out"; then
+        skip_reason="OpenBLAS has no kernels for Nehalem here"
+        return
+    fi
+    kept_arithmetic >"$dir/kept"
+    want_line "^${text/CORE/Nehalem}$" "$dir/kept"
+    on_core Prescott 2 --resume --set fit.epochs=4 --replicas worker=1
+    want_line "worker-0 computes with '${text/CORE/Prescott}', the job with '${text/CORE/Nehalem}', which gives other bits: use nodes of one kind, or set OPENBLAS_CORETYPE to one core type in all workers, or set strategy.deterministic: false$"
+    kept_arithmetic >"$dir/kept" # the chief has saved again
+    want_line "^${text/CORE/Nehalem}$" "$dir/kept"
+    on_core Nehalem 0 --resume --set fit.epochs=4 || return
+    on_core Prescott 0 --resume --set fit.epochs=6 --set strategy.deterministic=false || return
+    want_line 'epoch 6/6 done'
+    [ -z "$(kept_arithmetic)" ] || problem "a run that is not deterministic keeps $(kept_arithmetic)"
+    # asynchronous training
+    on_core Nehalem 0 --fresh --set 'strategy={updates: async}' || return
+    [ -z "$(kept_arithmetic)" ] || problem "an asynchronous run keeps $(kept_arithmetic)"
+    on_core Prescott 0 --resume --set fit.epochs=4 --set 'strategy={updates: async}'
+}
