@@ -110,6 +110,7 @@ int chief_save_step(struct chief *c, struct err *e)
                                     .state = state };
     if (save_gated(c, &save, &step, &prefix, e) < 0)
         return -1;
+    ps_set_confirm_snapshots(c->ps_set);
     free(c->saved_name);
     c->saved_name = xstrdup(strrchr(prefix, '/') + 1);
     c->saved_step = step;

@@ -62,6 +62,11 @@ int params_snapshot_at(struct params *p, size_t ps, uint32_t segment, int64_t at
     return p->admin->snapshot(p, ps, segment, &at, deadline_ms, ret, e);
 }
 
+int params_confirm_snapshots(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
+{
+    return p->admin->confirm_snapshots(p, ps, deadline_ms, e);
+}
+
 int params_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e)
 {
     return p->admin->finish(p, ps, step, deadline_ms, e);

@@ -32,6 +32,8 @@ MUST_USE int params_snapshot(struct params *p, size_t ps, uint32_t segment, int6
 MUST_USE int params_announce_snapshot(struct params *p, size_t ps, int64_t at, int64_t deadline_ms, struct err *e);
 MUST_USE int params_snapshot_at(struct params *p, size_t ps, uint32_t segment, int64_t at, int64_t deadline_ms,
                                 struct shard_snapshot *ret, struct err *e);
+/* As shard_confirm_snapshots. */
+MUST_USE int params_confirm_snapshots(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
 MUST_USE int params_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
 
 #endif

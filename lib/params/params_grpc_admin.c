@@ -248,17 +248,31 @@ static int read_snapshot(const Trainyard__V1__SnapshotReply *a, const struct seg
     return 0;
 }
 
-static int remote_announce_snapshot(struct params *p, size_t ps, int64_t at, int64_t deadline_ms, struct err *e)
+/* About all segments of a ps. */
+static int call_snapshots(struct params *p, size_t ps, Trainyard__V1__SnapshotRequest *q, int64_t deadline_ms,
+                          struct err *e)
 {
     Trainyard__V1__Header header;
-    Trainyard__V1__SnapshotRequest q = TRAINYARD__V1__SNAPSHOT_REQUEST__INIT;
     PROTOBUF_AUTO *answer = NULL;
     remote_header(p, &header);
-    q.header = &header;
+    q->header = &header;
+    return call_ps(connection_of(p, ps), PS_SNAPSHOT, 0, &q->base, NULL, deadline_ms,
+                   &trainyard__v1__snapshot_reply__descriptor, NULL, &answer, e);
+}
+
+static int remote_announce_snapshot(struct params *p, size_t ps, int64_t at, int64_t deadline_ms, struct err *e)
+{
+    Trainyard__V1__SnapshotRequest q = TRAINYARD__V1__SNAPSHOT_REQUEST__INIT;
     q.of_step = q.announce = true;
     q.at = at;
-    return call_ps(connection_of(p, ps), PS_SNAPSHOT, 0, &q.base, NULL, deadline_ms,
-                   &trainyard__v1__snapshot_reply__descriptor, NULL, &answer, e);
+    return call_snapshots(p, ps, &q, deadline_ms, e);
+}
+
+static int remote_confirm_snapshots(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
+{
+    Trainyard__V1__SnapshotRequest q = TRAINYARD__V1__SNAPSHOT_REQUEST__INIT;
+    q.confirm = true;
+    return call_snapshots(p, ps, &q, deadline_ms, e);
 }
 
 static int remote_snapshot(struct params *p, size_t ps, uint32_t segment, const int64_t *at, int64_t deadline_ms,
@@ -307,5 +321,6 @@ const struct params_admin_ops remote_admin = {
     .serve = remote_serve,
     .announce_snapshot = remote_announce_snapshot,
     .snapshot = remote_snapshot,
+    .confirm_snapshots = remote_confirm_snapshots,
     .finish = remote_finish,
 };

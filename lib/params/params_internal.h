@@ -32,6 +32,7 @@ struct params_admin_ops { /* as the functions of params/params_admin.h with the 
     int (*announce_snapshot)(struct params *p, size_t ps, int64_t at, int64_t deadline_ms, struct err *e);
     int (*snapshot)(struct params *p, size_t ps, uint32_t segment, const int64_t *at, int64_t deadline_ms,
                     struct shard_snapshot *ret, struct err *e);
+    int (*confirm_snapshots)(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
     int (*finish)(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
 };
 

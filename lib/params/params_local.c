@@ -193,6 +193,13 @@ static int local_snapshot(struct params *p, size_t ps, uint32_t segment, const i
     return shard_snapshot(local_of(p)->shard, &caller, segment, ret, e);
 }
 
+static int local_confirm_snapshots(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
+{
+    (void)ps, (void)deadline_ms;
+    struct shard_caller caller = caller_of(p);
+    return shard_confirm_snapshots(local_of(p)->shard, &caller, e);
+}
+
 static int local_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e)
 {
     (void)ps, (void)step, (void)deadline_ms;
@@ -219,6 +226,7 @@ static const struct params_admin_ops LOCAL_ADMIN = {
     .serve = local_serve,
     .announce_snapshot = local_announce_snapshot,
     .snapshot = local_snapshot,
+    .confirm_snapshots = local_confirm_snapshots,
     .finish = local_finish,
 };
 

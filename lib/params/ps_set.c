@@ -10,7 +10,7 @@
 #include "base/wait.h"
 #include "params/params_admin.h"
 
-enum { CALL_MS = 5000, BULK_MS = 60000 };
+enum { CALL_MS = 5000, BULK_MS = 60000, CONFIRM_MS = 2000 };
 
 struct ps_set {
     struct params *params;
@@ -321,6 +321,15 @@ int ps_set_announce_snapshot(struct ps_set *f, int64_t at, struct err *e)
 int ps_set_snapshot_at(struct ps_set *f, uint32_t segment, int64_t at, struct shard_snapshot *ret, struct err *e)
 {
     return params_snapshot_at(f->params, f->holder[segment], segment, at, BULK_MS, ret, e);
+}
+
+void ps_set_confirm_snapshots(struct ps_set *f)
+{
+    for (size_t ps = 0; ps < ps_set_size(f); ps++) {
+        struct err e = { 0 };
+        if (params_confirm_snapshots(f->params, ps, CONFIRM_MS, &e) < 0)
+            log_debug("confirm: %s", e.msg);
+    }
 }
 
 int ps_set_finish(struct ps_set *f, int64_t step)

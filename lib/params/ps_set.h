@@ -66,6 +66,9 @@ MUST_USE int ps_set_snapshot(struct ps_set *f, uint32_t segment, struct shard_sn
 MUST_USE int ps_set_announce_snapshot(struct ps_set *f, int64_t at, struct err *e);
 MUST_USE int ps_set_snapshot_at(struct ps_set *f, uint32_t segment, int64_t at, struct shard_snapshot *ret,
                                 struct err *e);
+/* The checkpoint with the snapshots taken until now is published: a ps that terminates may end. A ps that does not
+ * answer gets it with the next checkpoint. */
+void ps_set_confirm_snapshots(struct ps_set *f);
 /* Sends Finish to every ps that answers; returns their number. */
 int ps_set_finish(struct ps_set *f, int64_t step);
 size_t ps_set_size(const struct ps_set *f);

@@ -187,10 +187,12 @@ static int lend(const struct exchange *x, struct lent **ret, struct err *e)
     return 0;
 }
 
-static int on_announce(const struct exchange *x, int64_t at, struct err *e)
+/* A call about all segments. */
+static int on_snapshots(const struct exchange *x, const Trainyard__V1__SnapshotRequest *q, struct err *e)
 {
     struct shard_caller who = exchange_caller(x);
-    if (shard_announce_snapshot(x->shard, &who, at, e) < 0)
+    if ((q->confirm ? shard_confirm_snapshots(x->shard, &who, e) : shard_announce_snapshot(x->shard, &who, q->at, e)) <
+        0)
         return -1;
     Trainyard__V1__SnapshotReply r = TRAINYARD__V1__SNAPSHOT_REPLY__INIT;
     r.incarnation = exchange_incarnation(x);
@@ -203,8 +205,8 @@ static int on_snapshot(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__SnapshotRequest *q = REQUEST(x, Trainyard__V1__SnapshotRequest);
     struct shard_caller who = exchange_caller(x);
-    if (q->announce)
-        return on_announce(x, q->at, e);
+    if (q->announce || q->confirm)
+        return on_snapshots(x, q, e);
     __attribute__((cleanup(lent_auto))) struct lent *lent = NULL;
     AUTO_FINI(shard_snapshot) snapshot = { 0 };
     if (lend(x, &lent, e) < 0 || (q->of_step ? shard_snapshot_at(x->shard, &who, q->segment, q->at, &snapshot, e)

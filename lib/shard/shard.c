@@ -15,6 +15,7 @@ struct shard *shard_new(uint64_t incarnation)
     pthread_rwlockattr_t attr;
     s->policy = &UPDATE_ASYNC;
     atomic_init(&s->announced, -1);
+    atomic_init(&s->unconfirmed, false);
     mutex_init(&s->updated_lock);
     cond_init(&s->updated);
 
@@ -343,6 +344,7 @@ int shard_init(struct shard *s, const struct shard_caller *who, const char *opti
     s->policy = &UPDATE_ASYNC;
     s->groups = (struct groups){ 0 };
     atomic_store(&s->announced, -1);
+    atomic_store(&s->unconfirmed, false);
     s->state = SHARD_LOADING;
     shard_updated(s);
     return 0;
@@ -432,6 +434,8 @@ bool shard_saved(struct shard *s)
     GATE_SHARED(s);
     if (!s->terminating || s->state == SHARD_LOADING)
         return s->terminating;
+    if (atomic_load(&s->unconfirmed))
+        return false;
     for (size_t i = 0; i < s->n; i++) {
         MUTEX_GUARD(&s->segments[i].lock);
         if (!s->segments[i].saved)

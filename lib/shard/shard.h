@@ -182,10 +182,14 @@ MUST_USE int shard_snapshot_at(struct shard *s, const struct shard_caller *who, 
 void shard_snapshot_fini(struct shard_snapshot *s);
 DEFINE_AUTO_FINI(shard_snapshot, shard_snapshot_fini);
 
-void shard_terminating(
-    struct shard *s); /* SIGTERM arrived: SERVING is reported as TERMINATING; everything else continues */
-/* shard_terminating was called, and the chief has a snapshot of every segment: one taken since, or one that holds
- * all that had been applied by then. */
+/* The checkpoint with all snapshots that were taken until now is published. Before that a snapshot saves nothing: its
+ * checkpoint may still be given up. */
+MUST_USE int shard_confirm_snapshots(struct shard *s, const struct shard_caller *who, struct err *e);
+
+/* SIGTERM arrived: SERVING is reported as TERMINATING; everything else continues. */
+void shard_terminating(struct shard *s);
+/* shard_terminating was called, and every segment is in a checkpoint: by a snapshot taken since, or by one that holds
+ * all that had been applied by then. The chief has confirmed it. */
 bool shard_saved(struct shard *s);
 /* Any generation that is not older is accepted, also in a shard that was never initialised. A repeated call succeeds.
  */

@@ -58,6 +58,7 @@ struct shard {
     uint64_t chief;         /* incarnation of the chief to which the generation belongs */
     enum shard_state state; /* never SHARD_TERMINATING: that is SERVING and terminating */
     bool terminating;
+    atomic_bool unconfirmed; /* a snapshot was taken that may be in no checkpoint */
     char *optimizer_json;
     struct optimizer *optimizer;
     struct rates rates;            /* of the chief's callbacks */

@@ -91,6 +91,7 @@ int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id,
     MUTEX_GUARD(&g->lock);
     if (copy_segment(g, ret, e) < 0)
         return -1;
+    atomic_store(&s->unconfirmed, true);
     g->clean = g->saved = true;
     return 0;
 }
@@ -144,8 +145,18 @@ int shard_snapshot_at(struct shard *s, const struct shard_caller *who, uint32_t 
     MUTEX_GUARD(&g->lock);
     if (take_copy(g, at, ret, e) < 0)
         return -1;
+    atomic_store(&s->unconfirmed, true);
     g->saved = true;
     g->clean = g->group.first == at;
+    return 0;
+}
+
+int shard_confirm_snapshots(struct shard *s, const struct shard_caller *who, struct err *e)
+{
+    GATE_SHARED(s);
+    if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0)
+        return -1;
+    atomic_store(&s->unconfirmed, false);
     return 0;
 }
 

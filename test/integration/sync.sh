@@ -99,3 +99,22 @@ test_sync_refuses_other_arithmetic() {
     [ -z "$(kept_arithmetic)" ] || problem "an asynchronous run keeps $(kept_arithmetic)"
     on_core Prescott 0 --resume --set fit.epochs=4 --set 'strategy={updates: async}'
 }
+
+# A ps that is stopped is in a checkpoint before it ends, and the run goes on from there: no other checkpoint is due.
+ps_saved_first() { # [STRATEGY]
+    local pid before saved
+    sed -E -e "s/epochs: *[0-9]+/epochs: 100000/; s/everySeconds: *[0-9]+/everySeconds: 6000/${1:+; s/updates: async/$1/}" "$digits" >"$dir/job.yaml"
+    trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas ps=2,worker=2 >"$dir/out" 2>&1 &
+    pid=$!
+    sync_goes_on
+    before=$(grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -1 | grep -oE '[0-9]+')
+    kill -TERM "$(sync_pid ps 1)"
+    wait_for 60 grep -q 'ps restored from' "$dir/out" || problem "it was not restored"
+    kill -TERM $pid
+    wait $pid
+    want_line '^\[ps-1\] stopped by a signal; all [0-9]+ segments were saved$'
+    saved=$(sed -n 's/.* ps restored from .*model.ckpt-//p' "$dir/out" | head -1)
+    [ "${saved:-0}" -ge "$before" ] || problem "it was restored from step $saved, and the signal came after step $before"
+}
+test_a_stopped_ps_is_saved_first() { ps_saved_first; }
+test_sync_a_stopped_ps_is_saved_first() { ps_saved_first 'updates: sync'; }

@@ -145,6 +145,26 @@ START_TEST(one_that_terminates_is_seen)
 }
 END_TEST
 
+START_TEST(one_that_terminates_waits_for_the_checkpoint)
+{
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w);
+    bring_up(&w, 1);
+    ps_push(&w.ps, w.worker, 1, 0, 1);
+    for (size_t ps = 0; ps < 2; ps++)
+        shard_terminating(w.ps.shard[ps]);
+    for (uint32_t i = 0; i < w.ps.job.layout->n; i++) {
+        AUTO_FINI(shard_snapshot) snapshot = { 0 };
+        ck_ok_e(ps_set_snapshot(w.ps_set, i, &snapshot, &e));
+    }
+    ck_assert(!shard_saved(w.ps.shard[0]) && !shard_saved(w.ps.shard[1]));
+    ps_set_confirm_snapshots(w.ps_set);
+    ck_assert(shard_saved(w.ps.shard[0]) && shard_saved(w.ps.shard[1]));
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(a_newer_generation_is_noticed_and_not_overruled)
 {
     struct world w;
@@ -338,6 +358,7 @@ Suite *test_suite(void)
     tcase_add_test(t, ps_that_serve_keep_their_state);
     tcase_add_test(t, one_that_lost_its_state_is_filled_and_owed_what_it_lacks);
     tcase_add_test(t, one_that_terminates_is_seen);
+    tcase_add_test(t, one_that_terminates_waits_for_the_checkpoint);
     tcase_add_test(t, a_newer_generation_is_noticed_and_not_overruled);
     tcase_add_test(t, a_second_chief_of_one_generation_is_refused);
     tcase_add_test(t, all_ps_are_asked_at_once);

@@ -619,6 +619,8 @@ START_TEST(terminating_until_saved)
         ck_ok_e(shard_snapshot(s, &CHIEF, id, &snapshot, &e));
         ck_ok_e(push(s, 1, ALL, 1 + id, packed, sizeof(packed), &duplicate, &e)); /* it continues to serve */
     }
+    ck_assert(!shard_saved(s)); /* the chief may give up the checkpoint still */
+    ck_ok_e(shard_confirm_snapshots(s, &CHIEF, &e));
     ck_assert(shard_saved(s));
     struct shard_info info;
     shard_describe(s, &info);
@@ -645,7 +647,31 @@ START_TEST(what_a_snapshot_holds_need_not_be_saved_again)
     shard_terminating(restored);
     shard_terminating(saved);
     shard_terminating(empty);
-    ck_assert(shard_saved(restored) && shard_saved(saved) && shard_saved(empty));
+    ck_assert(shard_saved(restored) && !shard_saved(saved) && shard_saved(empty));
+    ck_ok_e(shard_confirm_snapshots(saved, &CHIEF, &e));
+    ck_assert(shard_saved(saved));
+}
+END_TEST
+
+/* What a chief that is no longer in charge says of its checkpoint does not count, and neither do its snapshots. */
+START_TEST(snapshots_are_confirmed_by_the_chief_in_charge)
+{
+    AUTO(layout) *l = small_layout();
+    AUTO(shard) *s = serving(l, SGD, (float[80]){ 0 });
+    AUTO_FINI(shard_snapshot) snapshot = { 0 };
+    struct shard_caller next = CHIEF, another = CHIEF;
+    struct err e;
+    next.generation = 2;
+    another.incarnation++;
+    ck_ok_e(shard_snapshot(s, &CHIEF, 0, &snapshot, &e));
+    shard_terminating(s);
+    ck_fails(shard_confirm_snapshots(s, &another, &e), ERR_FENCED, "another chief");
+    ck_assert(!shard_saved(s));
+    ck_ok_e(shard_adopt(s, &next, &e));
+    ck_fails(shard_confirm_snapshots(s, &CHIEF, &e), ERR_FENCED, "generation 1 is over");
+    ck_assert(!shard_saved(s));
+    ck_ok_e(shard_confirm_snapshots(s, &next, &e));
+    ck_assert(shard_saved(s)); /* nothing was applied since the values were restored */
 }
 END_TEST
 
@@ -875,6 +901,7 @@ Suite *test_suite(void)
     tcase_add_test(c, slots_begin_with_their_initial_values);
     tcase_add_test(c, terminating_until_saved);
     tcase_add_test(c, what_a_snapshot_holds_need_not_be_saved_again);
+    tcase_add_test(c, snapshots_are_confirmed_by_the_chief_in_charge);
     tcase_add_test(c, values_in_the_callers_vector);
     tcase_add_test(c, threads_apply_every_ordinal_once);
     tcase_add_test(c, a_new_generation_fences_at_once);
