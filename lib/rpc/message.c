@@ -118,6 +118,24 @@ int rpc_message_of(const void *data, size_t n, struct rpc_message **ret, struct 
     return 0;
 }
 
+void rpc_message_drop_payload(struct rpc_message *m)
+{
+    void *head = NULL;
+    struct err e;
+    if (m->payload_size == 0 || (m->head_copy == NULL && mem_alloc(m->head_size, "message head", &head, &e) < 0))
+        return;
+    if (m->head_copy == NULL) {
+        memcpy(head, m->head, m->head_size);
+        m->head = m->head_copy = head;
+    }
+    if (m->bytes != NULL)
+        grpc_byte_buffer_destroy(m->bytes);
+    free(m->copy);
+    m->bytes = NULL;
+    m->copy = NULL;
+    m->npayload = m->payload_size = 0;
+}
+
 void rpc_message_free(struct rpc_message *m)
 {
     if (m == NULL)

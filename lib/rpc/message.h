@@ -9,6 +9,9 @@
 /* Takes ownership of the buffer (also on failure). NULL: no message arrived, ERR_INPUT. */
 MUST_USE int rpc_message_take(grpc_byte_buffer *bytes, struct rpc_message **ret, struct err *e);
 
+/* Frees the memory of the payload, which is empty then. */
+void rpc_message_drop_payload(struct rpc_message *m);
+
 /* Messages are at most this long (gRPC's length field has 32 bits). */
 #define RPC_MESSAGE_MAX ((size_t)UINT32_MAX)
 /* head, then the payload field over the pieces. A piece without done calls `fallback(user)` when its bytes are no

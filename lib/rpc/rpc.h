@@ -125,8 +125,11 @@ struct rpc_reply {               /* filled by a handler */
                                     more, also when the handler fails, at the latest in rpc_server_free */
     size_t npieces;
     /* With an error that may pass, such as data that are not there yet: the request is handled again after the next
-     * rpc_server_wake(), until it is so old; then the error is the answer. No thread waits meanwhile. */
+     * rpc_server_wake(), and when it is so old; then an error is the answer. No thread waits meanwhile. The payload of
+     * the request is gone then, so that what waits is small: the handler has taken it the first time. */
     uint32_t again_ms;
+    bool again;        /* set by the server: it is handled again, */
+    int64_t waited_ms; /* and was handled for the first time so long ago */
 };
 struct rpc_method {
     const char *path; /* "/trainyard.v1.Parameters/Push" */

@@ -216,16 +216,20 @@ static int take_message(struct incoming *in, struct err *e)
 static int handle(struct incoming *in, grpc_byte_buffer **ret, uint32_t *ret_again_ms, struct err *e)
 {
     const struct rpc_method *method = &in->server->methods[in->method];
+    struct rpc_reply reply;
+    reply.again = in->message != NULL;
     if (take_message(in, e) < 0)
         return err_wrap(e, "request %s", method->path);
-    struct rpc_reply reply;
     reply.head = (struct buf)BUF_INIT;
     reply.npieces = 0;
     reply.again_ms = 0;
+    reply.waited_ms = reply.again ? clock_ms() - in->came_ms : 0;
     int rc = call_method(in, method, in->message, &reply, e);
     *ret_again_ms = reply.again_ms;
     if (rc < 0) {
         reply_pieces_drop(&reply);
+        if (reply.again_ms > 0)
+            rpc_message_drop_payload(in->message);
     } else {
         reply_pieces_lend(&reply, &in->server->borrowed);
         rc = rpc_bytes_of(reply.head.data, reply.head.len, reply.pieces, reply.npieces, NULL, NULL, ret, e);

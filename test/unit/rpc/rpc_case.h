@@ -25,9 +25,11 @@ struct rpc_case {
     struct mutex lock;
     struct cond changed;
     bool released;
-    int blocked;            /* handlers that wait in Block */
-    atomic_int pieces_done; /* done() calls of the answers of Echo and Again */
-    atomic_int handled;     /* calls of Again's handler */
+    int blocked;                             /* handlers that wait in Block */
+    atomic_int pieces_done;                  /* done() calls of the answers of Echo and Again */
+    atomic_int handled;                      /* calls of Again's handler, and what the last one got: */
+    atomic_size_t again_head, again_payload; /* bytes */
+    atomic_bool again;
     atomic_uint again_ms;
     atomic_bool ready;
     atomic_bool wakes; /* Again becomes ready, and wakes the server, after its handler found that it was not */
@@ -78,10 +80,15 @@ static inline int case_block(void *user, const struct rpc_caller *caller UNUSED,
     return 0;
 }
 
-static inline int case_again(void *user, const struct rpc_caller *caller UNUSED, const struct rpc_message *q UNUSED,
+static inline int case_again(void *user, const struct rpc_caller *caller UNUSED, const struct rpc_message *q,
                              struct rpc_reply *r, struct err *e)
 {
     struct rpc_case *c = user;
+    size_t head;
+    (void)rpc_message_head(q, &head);
+    atomic_store(&c->again_head, head);
+    atomic_store(&c->again_payload, rpc_message_payload_size(q));
+    atomic_store(&c->again, r->again);
     void **owned = xmalloc(2 * sizeof(*owned));
     owned[0] = &c->pieces_done;
     owned[1] = NULL;

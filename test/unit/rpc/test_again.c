@@ -75,6 +75,30 @@ START_TEST(a_wake_handles_the_request_again)
 }
 END_TEST
 
+/* What waits must not hold the memory of a gradient; the handler has taken it. */
+START_TEST(the_payload_is_there_the_first_time_only)
+{
+    AUTO_FINI(buf) bytes = BUF_INIT;
+    const char head[] = { 10, 3, 'a', 'b', 'c' }; /* a field of three bytes */
+    for (int i = 0; i < 100000; i++)
+        buf_str(&bytes, "gradient ");
+    struct rpc_piece piece = { .data = bytes.data, .size = bytes.len };
+    struct rpc_call *call = rpc_start(c.channel, 0, "/t.T/Again", head, sizeof(head), &piece, 1, PATIENCE_MS);
+    ck_wait(atomic_load(&c.handled) == 1);
+    ck_assert_uint_eq(atomic_load(&c.again_payload), bytes.len);
+    ck_assert(!atomic_load(&c.again));
+    for (int n = 2; n < 4; n++) {
+        wake(false);
+        ck_wait(atomic_load(&c.handled) == n);
+        ck_assert_uint_eq(atomic_load(&c.again_payload), 0);
+        ck_assert_uint_eq(atomic_load(&c.again_head), sizeof(head));
+        ck_assert(atomic_load(&c.again));
+    }
+    wake(true);
+    answered(call);
+}
+END_TEST
+
 START_TEST(without_a_wish_the_error_is_the_answer_at_once)
 {
     atomic_store(&c.again_ms, 0);
@@ -224,6 +248,7 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, start, stop);
     tcase_add_test(t, a_wake_handles_the_request_again);
+    tcase_add_test(t, the_payload_is_there_the_first_time_only);
     tcase_add_test(t, without_a_wish_the_error_is_the_answer_at_once);
     tcase_add_test(t, when_its_time_is_over_the_error_is_the_answer);
     tcase_add_test(t, each_request_has_its_own_time);
