@@ -32,6 +32,10 @@ CONTENDERS = {
     "Trainyard, 1 ps + 2 workers": (20000, ["ours.py", "--ps"]),
     "Trainyard, 1 ps + 2 workers, all through TCP": (20000, ["ours.py", "--ps", "--tcp"]),
     "TensorFlow 1 parameter server, 1 ps + 2 workers": (4690, ["ps_tf1.py"]),
+    "Trainyard, synchronous": (10000, ["ours.py", "--ps", "--sync"]),
+    "Trainyard, synchronous, all through TCP": (5000, ["ours.py", "--ps", "--sync", "--tcp"]),
+    "Trainyard, synchronous, all through TCP, no TLS": (10000, ["ours.py", "--ps", "--sync", "--tcp", "--insecure"]),
+    "TensorFlow 1 SyncReplicasOptimizer": (1500, ["ps_tf1.py", "--sync"]),
     "TF2 ParameterServerStrategy, 1 step a closure": (3000, ["ps_tf2.py", "--per", "1"]),
     "TF2 ParameterServerStrategy, 10 steps a closure": (4690, ["ps_tf2.py", "--per", "10"]),
 }
@@ -45,6 +49,9 @@ RATIOS = [
     ("Trainyard, 1 ps + 2 workers", "TF2 ParameterServerStrategy, 10 steps a closure", None),
     ("Trainyard, 1 ps + 2 workers, all through TCP", "TensorFlow 1 parameter server, 1 ps + 2 workers", 8),
     ("Trainyard, 1 ps + 2 workers, all through TCP", "TF2 ParameterServerStrategy, 1 step a closure", None),
+    ("Trainyard, synchronous", "TensorFlow 1 SyncReplicasOptimizer", None),
+    ("Trainyard, synchronous, all through TCP", "TensorFlow 1 SyncReplicasOptimizer", None),
+    ("Trainyard, synchronous, all through TCP, no TLS", "TensorFlow 1 SyncReplicasOptimizer", 8),
 ]
 # ours, theirs, at most: CPU time of a step
 CPU_RATIOS = [("Trainyard, 1 ps + 2 workers", "Trainyard, one process", 1.3)]

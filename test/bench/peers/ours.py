@@ -1,6 +1,7 @@
 """Trainyard by `trainyard run`: one process, or with --ps 1 ps, 2 workers and a chief.
 
 --twice: two jobs of one process each at once, their steps added: the most that two trainers can do on this machine.
+--sync: the gradients of both workers make one update; steps are updates.
 --tcp: gradients travel through gRPC, as between two hosts. Without it workers and ps, being on one host, share memory for them.
 
 Steps are counted by the ps itself (trainyard_ps_step of its /metrics; in one process trainyard_worker_steps_total) and read from
@@ -75,11 +76,13 @@ def weights_of(trainyard, out):
         return [file[name] for name in file.files]
 
 
-def manifest(out, ps):
+def manifest(out, ps, sync):
     with open(os.path.join(os.path.dirname(__file__), "ours.yaml")) as f:
         text = f.read()
     if not ps:
         text = text[: text.index("  # ours.py cuts")]
+    if sync:
+        text = text.replace("updates: async", "updates: sync")
     path = out + "/job-of-peers.yaml"
     with open(path, "w") as f:
         f.write(text)
@@ -102,7 +105,9 @@ class Job:
     def __init__(self, a, roles, folder):
         os.mkdir(folder)
         self.a, self.out, self.log = a, folder + "/out", open(folder + "/log", "w+")
-        command = [a.trainyard, "run", manifest(folder, a.ps), "--data-dir", a.data, "--output-dir", self.out]
+        command = [a.trainyard, "run", manifest(folder, a.ps, a.sync), "--data-dir", a.data, "--output-dir", self.out]
+        if a.insecure:
+            command.append("--insecure")
         programs = without_shared_memory(a.trainyard, folder) if a.tcp else {}
         self.process = roles.start(command, stdout=self.log, stderr=self.log, env={**os.environ, **programs})
 
@@ -122,7 +127,7 @@ class Job:
 
 def main():
     a = arguments(__doc__, trainyard={"required": True}, ps={"action": "store_true"}, tcp={"action": "store_true"},
-                  twice={"action": "store_true"})
+                  sync={"action": "store_true"}, insecure={"action": "store_true"}, twice={"action": "store_true"})
     die_with_signal()
     with tempfile.TemporaryDirectory() as folder, Roles() as roles:
         jobs = [Job(a, roles, f"{folder}/{n}") for n in range(2 if a.twice else 1)]

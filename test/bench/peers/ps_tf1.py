@@ -1,7 +1,10 @@
-"""TensorFlow 1's asynchronous parameter server: replica_device_setter and MonitoredTrainingSession, 1 ps, 2 workers.
+"""TensorFlow 1's parameter server: replica_device_setter and MonitoredTrainingSession, 1 ps, 2 workers.
+
+--sync: SyncReplicasOptimizer, so that the gradients of both workers make one update; steps are updates.
 
 A worker that finds the model not initialised sleeps 30 s. So that both train while the clock runs, worker 1 is started when
-worker 0, the chief, has made its first step, and the clock starts when worker 1 has made its own.
+worker 0, the chief, has made its first step (with --sync: has initialised the model, because a step needs both), and the clock
+starts when worker 1 has made its own.
 """
 
 import json
@@ -45,7 +48,12 @@ def work(tf, a, cluster, server):
         step = tf.train.get_or_create_global_step()
         images, labels = tf.data.make_one_shot_iterator(tf_input.dataset(a.data, a.index)).get_next()
         loss, weights = network(tf, images, labels)
-        train = tf.train.AdamOptimizer(1e-3).minimize(loss, global_step=step)
+        optimizer, hooks = tf.train.AdamOptimizer(1e-3), []
+        if a.sync:
+            optimizer = tf.train.SyncReplicasOptimizer(optimizer, replicas_to_aggregate=2, total_num_replicas=2)
+        train = optimizer.minimize(loss, global_step=step)
+        if a.sync:
+            hooks = [optimizer.make_session_run_hook(a.index == 0)]
 
     both = threading.Event()
     if a.index == 0:
@@ -53,9 +61,13 @@ def work(tf, a, cluster, server):
     # A worker connects to the ps and to itself only: it neither waits for the other workers nor sends them requests.
     config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{a.index}"])
     begun = None
-    with tf.train.MonitoredTrainingSession(master=server.target, is_chief=a.index == 0, config=config) as session:
+    with tf.train.MonitoredTrainingSession(master=server.target, is_chief=a.index == 0, hooks=hooks, config=config) as session:
+        early = a.sync and a.index == 0
+        if early:
+            print("stepping", flush=True)
         session.run([train, step, loss])
-        print("stepping", flush=True)
+        if not early:
+            print("stepping", flush=True)
         while True:
             _, now, _ = session.run([train, step, loss])  # `step` is the ps's counter, which both workers move
             if begun is None and both.is_set() and now >= a.warm:
@@ -66,11 +78,13 @@ def work(tf, a, cluster, server):
         seconds = time.perf_counter() - begun
         print("ended", flush=True)
         values = session.run(weights + [train])[:4]
+    if begun is None:
+        return  # the chief has ended, and with it the queue of SyncReplicasOptimizer
     report(int(now) - first, seconds, mnist.accuracy(values, a.data))
 
 
 def main():
-    a = arguments(__doc__, role={}, index={"type": int, "default": 0}, cluster={})
+    a = arguments(__doc__, role={}, index={"type": int, "default": 0}, cluster={}, sync={"action": "store_true"})
     if a.role is None:
         return launch()
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
