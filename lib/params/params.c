@@ -8,6 +8,7 @@
 enum { VECTOR_ALIGNMENT = 64 };
 
 static const struct rates NO_RATES = RATES_INIT;
+static const struct wanted_step NO_STEP = { .at = -1 };
 
 void params_setup(struct params *p, const struct params_ops *ops, const struct params_admin_ops *admin,
                   const struct layout *l, size_t nps, const struct params_identity *id)
@@ -19,6 +20,7 @@ void params_setup(struct params *p, const struct params_ops *ops, const struct p
     p->id = *id;
     p->nps = nps;
     p->rates = &NO_RATES;
+    p->wanted = NO_STEP;
     p->vector = aligned_alloc(VECTOR_ALIGNMENT, MAX(bytes, VECTOR_ALIGNMENT));
     if (p->vector == NULL)
         abort(); /* as xmalloc: the size is that of a checked model */
@@ -98,6 +100,11 @@ int params_pull_at(struct params *p, int64_t at, int64_t wait_ms, int64_t deadli
     return p->ops->pull_at(p, at, wait_ms, deadline_ms, e);
 }
 
+void params_want_step(struct params *p, int64_t at, int64_t wait_ms)
+{
+    p->wanted = (struct wanted_step){ .at = at, .wait_ms = wait_ms };
+}
+
 uint64_t params_moved(const struct params *p)
 {
     return p->moved;
@@ -120,7 +127,9 @@ int params_push_start(struct params *p, int64_t ordinal, const float *grads, boo
 {
     if (p->in_flight)
         return err_set(e, ERR_INTERNAL, "a push of ordinal %lld while another is in flight", (long long)ordinal);
-    if (p->ops->push_start(p, ordinal, grads, direct, deadline_ms, e) < 0)
+    int rc = p->ops->push_start(p, ordinal, grads, direct, deadline_ms, e);
+    p->wanted = NO_STEP;
+    if (rc < 0)
         return -1;
     p->in_flight = true;
     return 0;

@@ -57,6 +57,11 @@ void params_set_synchronous(struct params *p);
  * then of no step); ERR_STALE: the step is over, and every segment has the group. Else as params_pull. */
 MUST_USE int params_pull_at(struct params *p, int64_t at, int64_t wait_ms, int64_t deadline_ms, struct err *e);
 
+/* The next push also brings the values of the step whose group begins with `at`, if they are there within wait_ms
+ * (push_result.has_values); if not, the vector is of no step. Where the push of a ps is several messages, or goes
+ * through shared memory, it brings none. */
+void params_want_step(struct params *p, int64_t at, int64_t wait_ms);
+
 /* Smallest and largest version of the segments in the vector, from the last pull or push. When they are equal, they
  * are the step of the values. */
 void params_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max);
@@ -67,6 +72,7 @@ void params_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max)
  * Acks of another generation are dropped (ERR_FENCED). */
 struct push_result {
     bool duplicate;      /* all ps had it */
+    bool has_values;     /* of the step that params_want_step named; the vector has them */
     int64_t staleness;   /* largest over segments: version at arrival minus version seen */
     int64_t version_min; /* over all segments, after the push */
 };

@@ -23,7 +23,8 @@ struct chunk {           /* some consecutive segments of a ps: one message */
     struct rpc_call *call; /* in flight by gRPC, or */
     int slot;              /* in flight through conn.slots[slot]; -1: it is not */
     int64_t started_ms;
-    bool done; /* in this transfer */
+    bool done;       /* in this transfer */
+    bool has_values; /* the answer brought those of the step that was wanted */
 };
 struct ps_connection {
     size_t index;
@@ -65,6 +66,7 @@ struct remote {
     /* Of this transfer, or the last one: */
     int64_t ordinal, deadline_ms, since_ms; /* ordinal < 0: a pull; deadline of a chunk, beside the time of its bytes */
     int64_t at, wait_ms;                    /* of a pull of a step; at < 0: a pull of what is there */
+    struct wanted_step wanted;              /* of a push */
     bool unfinished;                        /* it failed; chunks that are done need not be sent again */
     size_t done, total;                     /* bytes */
     const float *grads;
@@ -141,6 +143,7 @@ static inline bool shm_in_use(const struct ps_connection *conn)
 {
     return conn->nslots > 0 && conn->slots[0] != NULL;
 }
+bool shm_any_in_use(const struct remote *r);
 /* After the answer to a push of a chunk that was not direct: copies the new values into the vector. */
 void shm_take_values(struct remote *r, const struct request *q);
 

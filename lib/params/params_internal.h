@@ -36,6 +36,11 @@ struct params_admin_ops { /* as the functions of params/params_admin.h with the 
     int (*finish)(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
 };
 
+struct wanted_step { /* see params_want_step */
+    int64_t at;      /* -1: none */
+    int64_t wait_ms;
+};
+
 struct params { /* the first part of the structure of each form */
     const struct params_ops *ops;
     const struct params_admin_ops *admin;
@@ -46,6 +51,7 @@ struct params { /* the first part of the structure of each form */
     const struct rates *rates; /* see params_set_rates; never NULL */
     struct groups groups;      /* see params_set_groups */
     bool synchronous;          /* see params_set_synchronous */
+    struct wanted_step wanted; /* by the next push */
     float *vector;
     float *gradients[PARAMS_GRADIENTS]; /* memory of params_own_gradients */
     bool in_flight;                     /* a push was started and not finished */

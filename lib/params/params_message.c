@@ -85,6 +85,9 @@ struct rpc_call *message_start_push(struct remote *r, const struct request *j, i
     q.first = (uint32_t)chunk->first;
     q.count = (uint32_t)chunk->count;
     q.no_values = r->p.synchronous;
+    q.of_step = r->wanted.at >= 0;
+    q.at = MAX(r->wanted.at, 0);
+    q.wait_ms = q.of_step ? (uint32_t)r->wanted.wait_ms : 0;
     if (j->conn->pushed.known) {
         q.versions = j->conn->pushed.v + chunk->first;
         q.n_versions = chunk->count;
@@ -178,8 +181,10 @@ static int take_push(struct remote *r, const struct request *j, const struct rpc
         return -1;
     const Trainyard__V1__PushReply *a = (const void *)message;
     if (ps_admit(&r->p, j->conn, a->incarnation, a->generation, e) < 0 ||
-        check_versions(j, a->versions, a->n_versions, e) < 0 ||
-        (!r->p.synchronous && copy_payload(r, j, m, false, e) < 0))
+        check_versions(j, a->versions, a->n_versions, e) < 0)
+        return -1;
+    j->chunk->has_values = a->of_step && r->wanted.at >= 0;
+    if ((j->chunk->has_values || !r->p.synchronous) && copy_payload(r, j, m, j->chunk->has_values, e) < 0)
         return -1;
     return remote_pushed(r, j, a->versions, a->n_versions, a->duplicate, e);
 }

@@ -240,7 +240,7 @@ static void replace_memory(struct remote *r)
     move_vector(r, shm_memory_new(r));
 }
 
-static bool any_in_use(const struct remote *r)
+bool shm_any_in_use(const struct remote *r)
 {
     for (size_t i = 0; i < r->p.nps; i++)
         if (shm_in_use(&r->conns[i]))
@@ -251,7 +251,7 @@ static bool any_in_use(const struct remote *r)
 /* New values go into the vector, or, where it is read during the push, beside it. */
 void shm_locate(struct remote *r, bool direct)
 {
-    if (!any_in_use(r))
+    if (!shm_any_in_use(r))
         return;
     r->push_to = direct ? r->values_at : r->staged_at;
     for (int i = 0; i < PARAMS_GRADIENTS; i++) {

@@ -16,7 +16,9 @@ enum { ALIVE_MS = 2000, SLICE_MS = 20, SLICE_MAX_MS = 1000 };
 
 static size_t bytes_of(const struct remote *r, const struct chunk *chunk)
 {
-    return r->ordinal == PULLING ? chunk->pull : (r->p.synchronous ? 1 : 2) * chunk->push;
+    if (r->ordinal == PULLING)
+        return chunk->pull;
+    return chunk->push + (r->wanted.at >= 0 ? chunk->pull : r->p.synchronous ? 0 : chunk->push);
 }
 
 /* Calls the watch of a long pull or push. */
@@ -27,9 +29,9 @@ static int call_watch(const struct remote *r, const struct ps_connection *conn, 
         return 0;
     str_fmt(text, sizeof(text), "ps-%zu (%s): %s of %s %s", conn->index, rpc_channel_target(conn->channel),
             str_bytes(r->done, done), str_bytes(r->total, total),
-            r->ordinal == PULLING ? "pulled"
-            : r->p.synchronous    ? "pushed"
-                                  : "pushed and pulled");
+            r->ordinal == PULLING                  ? "pulled"
+            : r->p.synchronous && r->wanted.at < 0 ? "pushed"
+                                                   : "pushed and pulled");
     return r->p.watch(r->p.watch_user, r->since_ms, text, e);
 }
 
@@ -202,7 +204,7 @@ static void begin_transfer(struct remote *r, int64_t ordinal, bool again, int64_
     r->result = (struct push_result){ .duplicate = true, .version_min = INT64_MAX };
     r->done = r->total = 0;
     for (size_t i = 0; i < r->nrequests; i++) {
-        r->requests[i].chunk->done = false;
+        r->requests[i].chunk->done = r->requests[i].chunk->has_values = false;
         r->total += bytes_of(r, r->requests[i].chunk);
     }
 }
@@ -334,6 +336,20 @@ static void take_base_versions(struct remote *r)
     r->is_marked = false;
 }
 
+static bool has_several_chunks(const struct remote *r)
+{
+    for (size_t i = 0; i < r->p.nps; i++)
+        if (r->conns[i].nchunks > 1)
+            return true;
+    return false;
+}
+
+/* A large gradient is sent while it is being computed, and shared memory has slots: both pull by themselves. */
+static struct wanted_step step_to_want(const struct remote *r)
+{
+    return shm_any_in_use(r) || has_several_chunks(r) ? (struct wanted_step){ .at = -1 } : r->p.wanted;
+}
+
 int remote_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
                       struct err *e)
 {
@@ -348,20 +364,13 @@ int remote_push_start(struct params *p, int64_t ordinal, const float *grads, boo
         if (!again)
             take_base_versions(r);
         shm_prepare(r);
-        begin_transfer(r, ordinal, again, deadline_ms);
+        r->wanted = step_to_want(r);
+        begin_transfer(r, ordinal, again, deadline_ms + r->wanted.wait_ms);
     }
     shm_locate(r, direct);
     for (size_t i = 0; i < p->nps; i++)
         start_chunks(r, &r->conns[i]);
     return 0;
-}
-
-static bool has_several_chunks(const struct remote *r)
-{
-    for (size_t i = 0; i < r->p.nps; i++)
-        if (r->conns[i].nchunks > 1)
-            return true;
-    return false;
 }
 
 void remote_push_early(struct params *p, int64_t ordinal, const float *grads, size_t from, int64_t deadline_ms)
@@ -374,11 +383,20 @@ void remote_push_early(struct params *p, int64_t ordinal, const float *grads, si
         r->grads = grads;
         take_base_versions(r);
         shm_prepare(r);
+        r->wanted.at = -1;
         begin_transfer(r, ordinal, false, deadline_ms);
         r->early = true;
     }
     for (size_t i = 0; i < p->nps; i++)
         start_chunks(r, &r->conns[i]);
+}
+
+static bool has_all_values(const struct remote *r)
+{
+    bool all = r->wanted.at >= 0;
+    for (size_t i = 0; i < r->nrequests; i++)
+        all = all && r->requests[i].chunk->has_values;
+    return all;
 }
 
 int remote_push_finish(struct params *p, struct push_result *ret, struct err *e)
@@ -390,6 +408,7 @@ int remote_push_finish(struct params *p, struct push_result *ret, struct err *e)
     if (r->result.version_min == INT64_MAX)
         r->result.version_min = 0;
     *ret = r->result;
+    ret->has_values = has_all_values(r);
     return 0;
 }
 

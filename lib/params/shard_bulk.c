@@ -65,6 +65,19 @@ static void room_fini(struct room *room)
 }
 DEFINE_AUTO_FINI(room, room_fini);
 
+/* For another answer to the same call: that of a pull, or only versions. */
+static void room_renew(struct room *room, bool no_values)
+{
+    buffer_pool_give(TAKE(room->buffer));
+    room->push = room->no_values = no_values;
+    room->versions_seen = 0;
+}
+
+static struct shard_part part_of_push(const Trainyard__V1__PushRequest *q)
+{
+    return (struct shard_part){ q->first, q->count };
+}
+
 /* A step that is not there yet is waited for: the request is handled again after the next update. */
 static int pull_step(const struct exchange *x, const Trainyard__V1__PullRequest *q, struct room *room, struct err *e)
 {
@@ -94,12 +107,46 @@ int on_pull(const struct exchange *x, struct err *e)
     return 0;
 }
 
-int on_push(const struct exchange *x, struct err *e)
+/* A request that waited has been pushed before, and its gradient is gone. */
+static int push_gradient(const struct exchange *x, const Trainyard__V1__PushRequest *q, struct room *room,
+                         bool *ret_duplicate, struct err *e)
 {
-    const Trainyard__V1__PushRequest *q = REQUEST(x, Trainyard__V1__PushRequest);
     struct shard_caller who = exchange_caller(x);
     struct payload_walk walk;
     struct bytes_in grads = codec_payload(x->message, &walk);
+    if (x->reply->again) {
+        *ret_duplicate = false;
+        return 0;
+    }
+    grads.element = q->element == 0 ? DT_FLOAT : (enum dtype)q->element;
+    return shard_push(x->shard, &who, part_of_push(q), q->ordinal, q->n_versions != 0 ? q->versions : NULL, &grads,
+                      &room->out, ret_duplicate, e);
+}
+
+/* After the gradient was taken: the values of the next step, or, when they are not there in time, versions only. */
+static int next_step(const struct exchange *x, const Trainyard__V1__PushRequest *q, struct room *room, bool *ret_there,
+                     struct err *e)
+{
+    struct shard_caller who = exchange_caller(x);
+    struct err why = { 0 };
+    int64_t wait_ms = MIN((int64_t)q->wait_ms, PULL_WAIT_MAX_MS);
+    room_renew(room, false);
+    *ret_there = shard_pull_at(x->shard, &who, part_of_push(q), q->at, &room->out, &why) == 0;
+    if (*ret_there)
+        return 0;
+    if (err_is(&why, ERR_PENDING) && x->reply->waited_ms < wait_ms) {
+        x->reply->again_ms = (uint32_t)wait_ms;
+        return err_set(e, ERR_PENDING, "%s", why.msg);
+    }
+    if (!err_is(&why, ERR_PENDING) && !err_is(&why, ERR_STALE))
+        return err_set(e, why.code, "%s", why.msg);
+    room_renew(room, true);
+    return shard_pull(x->shard, &who, part_of_push(q), &room->out, e);
+}
+
+int on_push(const struct exchange *x, struct err *e)
+{
+    const Trainyard__V1__PushRequest *q = REQUEST(x, Trainyard__V1__PushRequest);
     AUTO_FINI(room)
     room = { .out.make = make_room,
              .pool = x->pool,
@@ -107,15 +154,14 @@ int on_push(const struct exchange *x, struct err *e)
              .push = true,
              .no_values = q->no_values,
              .versions_seen = q->n_versions };
-    bool duplicate;
-    grads.element = q->element == 0 ? DT_FLOAT : (enum dtype)q->element;
-    if (shard_push(x->shard, &who, (struct shard_part){ q->first, q->count }, q->ordinal,
-                   q->n_versions != 0 ? q->versions : NULL, &grads, &room.out, &duplicate, e) < 0)
+    bool duplicate, there = false;
+    if (push_gradient(x, q, &room, &duplicate, e) < 0 || (q->of_step && next_step(x, q, &room, &there, e) < 0))
         return -1;
     Trainyard__V1__PushReply r = TRAINYARD__V1__PUSH_REPLY__INIT;
     r.incarnation = exchange_incarnation(x);
-    r.generation = who.generation;
+    r.generation = x->caller->generation;
     r.duplicate = duplicate;
+    r.of_step = there;
     r.n_versions = room.out.nversions;
     r.versions = room.out.versions;
     codec_pack(&r.base, &x->reply->head);

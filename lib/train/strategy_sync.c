@@ -1,7 +1,7 @@
 /* Synchronous training with parameter servers: all workers compute the batches of a group from the values of one step,
- * and the ps make one update of them. A worker computes its batches in ascending order, and pulls the values of a step
- * when its own batches of the step before are pushed. While gradients of others are missing it asks the chief whether
- * there are batches that no other worker computes. */
+ * and the ps make one update of them. A worker computes its batches in ascending order. The values of a step come with
+ * the push of its last batch of the step before, or are pulled. While gradients of others are missing it asks the chief
+ * whether there are batches that no other worker computes. */
 #include "base/clock.h"
 #include "nn/metrics/metrics.h"
 #include "shard/groups.h"
@@ -58,6 +58,13 @@ static void sync_end_wait(struct train_strategy *s)
     wait_end(&p->wait, clock_ms(), NULL);
 }
 
+static void sync_take_values(struct train_strategy *s, int64_t at)
+{
+    struct sync_strategy *p = sync_of(s);
+    p->at = at;
+    p->generation = params_generation(s->config.params);
+}
+
 /* 0, STEP_LATER or STEP_OVER. */
 static int sync_values(struct train_strategy *s, int64_t at, struct err *e)
 {
@@ -71,14 +78,12 @@ static int sync_values(struct train_strategy *s, int64_t at, struct err *e)
     p->pull_ns += (uint64_t)(clock_ns() - begun);
     if (err_is(&cause, ERR_PENDING))
         return sync_later(s, &cause);
+    if (rc == 0)
+        sync_take_values(s, at);
     sync_end_wait(s);
     if (err_is(&cause, ERR_STALE))
         return STEP_OVER;
-    if (rc < 0)
-        return err_set(e, cause.code, "%s", cause.msg);
-    p->at = at;
-    p->generation = params_generation(s->config.params);
-    return 0;
+    return rc < 0 ? err_set(e, cause.code, "%s", cause.msg) : 0;
 }
 
 static int sync_begin_step(struct train_strategy *s, int64_t ordinal, struct train_step **ret, struct err *e)
@@ -107,17 +112,33 @@ static void sync_gradient_ready(void *user, struct train_step *step, size_t vari
         params_push_early(s->config.params, step->ordinal, step->grads, from, STRATEGY_PUSH_MS);
 }
 
+/* The step of the next batch, when it is the one after this batch's; -1: it is not, or there is no batch. */
+static int64_t sync_next_step(const struct train_strategy *s, const struct groups *groups, int64_t ordinal)
+{
+    int64_t end = groups_end(groups, ordinal), next = chief_client_peek(s->config.chief);
+    return next >= end && groups_first(groups, next) == end ? end : -1;
+}
+
 static int sync_submit(struct train_strategy *s, struct train_step *step, struct err *e)
 {
     const struct strategy_config *c = &s->config;
+    struct sync_strategy *p = sync_of(s);
     struct push_result pushed = { 0 };
     struct err cause = { 0 }, failure = { 0 };
     uint64_t data_ns = step->data_ns;
-    int64_t begun = clock_ns();
+    int64_t begun = clock_ns(), next = sync_next_step(s, &p->groups, step->ordinal);
+    if (next >= 0) {
+        p->at = -1; /* some values may come, and others not */
+        params_want_step(c->params, next, p->patience_ms);
+    }
     int rc = params_push_start(c->params, step->ordinal, step->grads, true, STRATEGY_PUSH_MS, &cause);
     if (rc == 0) {
         c->in_flight(c->user, step);
         rc = params_push_finish(c->params, &pushed, &cause);
+    }
+    if (rc == 0 && pushed.has_values) {
+        sync_end_wait(s);
+        sync_take_values(s, next);
     }
     if (rc == 0)
         step->network_ns += (uint64_t)(clock_ns() - begun) - (step->data_ns - data_ns);

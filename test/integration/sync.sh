@@ -28,6 +28,22 @@ test_sync_is_one_result() {
     done
 }
 
+# Without shared memory: gradients and values of a step travel in one call.
+test_sync_is_one_result_through_grpc() {
+    local form programs
+    programs=$(dirname "$(command -v trainyard)")
+    mkdir "$dir/bin"
+    ln -s "$programs/trainyard-worker" "$dir/bin/"
+    printf '#!/bin/sh\nexec "%s/trainyard-ps" --no-shared-memory "$@"\n' "$programs" >"$dir/bin/trainyard-ps"
+    chmod +x "$dir/bin/trainyard-ps"
+    sync_job 's/units: 20000/units: 200/'
+    sync_run shared --replicas ps=1,worker=2 || return
+    for form in ps=1,worker=2 ps=2,worker=3; do
+        TRAINYARD_BIN_DIR=$dir/bin sync_run "$form" --replicas "$form" || return
+        [ "$(hash_of "$form")" = "$(hash_of shared)" ] || wrong "$form gives other weights"
+    done
+}
+
 # The mean of the gradients of k batches is the gradient of one batch of k times the size.
 test_sync_equals_one_process_with_a_larger_batch() {
     sed -E -e 's/updates: async/updates: sync, replicasToAggregate: 4/; s/epochs: *[0-9]+/epochs: 3/; s/\{Adam: .*0.002\}\}/{SGD: {learning_rate: 0.05}}/' "$digits" >"$dir/job.yaml"
