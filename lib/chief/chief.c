@@ -412,7 +412,7 @@ static void tell_stalls(struct chief *c, const struct coordinator_view *coord)
     if (coord->stalls == c->stalls_told)
         return;
     c->stalls_told = coord->stalls;
-    report_warning(c->config.report, "%s: they are given to other workers", coord->stalled);
+    report_warning(c->config.report, "%s: other workers compute what it holds", coord->stalled);
 }
 
 static int64_t longest_pause(const struct chief *c)

@@ -56,7 +56,7 @@ test_stalled_worker() {
     rm -f "$dir/stalled"
     wait $pid || problem "the job failed"
     want_line 'waiting [0-9]+ s for worker-[0-2], which holds batch' "$dir/out"
-    want_line 'warning: worker-[0-2] has not computed batch.* for [0-9]+ s: they are given to other workers' "$dir/out"
+    want_line 'warning: worker-[0-2] has not computed batch.* for [0-9]+ s: other workers compute what it holds' "$dir/out"
     want_no_line 'crashed' "$dir/out"
     want_count "$batches"
 }
