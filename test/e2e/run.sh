@@ -197,6 +197,39 @@ test_long_c5_node_not_ready() {
     k delete trainjob job --wait=true >/dev/null
 }
 
+# Synchronous updates: pods come, go and die, and the weights are those of one worker and one process of each kind here.
+test_long_c6_sync_is_scaled() {
+    new_namespace "${FUNCNAME[0]}"
+    digits job 100000 's/updates: async/updates: sync, replicasToAggregate: 3/; s/everySeconds: 600/everySeconds: 1/' >"$dir/job.yaml"
+    k apply -f "$dir/job.yaml" >/dev/null
+    wait_for 180 at_step job 100
+    local before pod volume saved
+    k scale trainjob/job --replicas=3 >/dev/null || problem "kubectl scale"
+    wait_for 180 bash -c "kubectl -n $ns logs job-chief-0 --tail=5 | grep -q 'workers 3/3'" || problem "the new worker does not train: $(k logs job-chief-0 --tail=2)"
+    for pod in job-worker-1 job-ps-0; do
+        before=$(uid $pod)
+        k delete pod $pod --grace-period=0 --force >/dev/null 2>&1
+        wait_for 180 other_pod $pod "$before"
+        before=$(step job)
+        wait_for 180 at_step job $((before + 100)) || problem "no step after $pod was killed"
+    done
+    k scale trainjob/job --replicas=1 >/dev/null
+    want_pods 180 "job-chief-0 job-ps-0 job-worker-0"
+    before=$(step job)
+    wait_for 180 at_step job $((before + 100)) || problem "no step after the workers were removed"
+    k patch trainjob job --type=merge -p '{"spec":{"runPolicy":{"suspend":true}}}' >/dev/null
+    want_pods 180 ""
+    volume=$(kubectl get pv "$(value pvc job-out .spec.volumeName)" -o jsonpath='{.spec.local.path}')
+    saved=$(sed -n 's/^model_checkpoint_path: "model.ckpt-\([0-9]*\)"$/\1/p' "$volume/checkpoints/checkpoint")
+    at_least "${saved:-0}" 500 "the step of the last checkpoint"
+    sed -i "s/epochs: 100000/steps: ${saved:-1}/" "$dir/job.yaml"
+    trainyard run "$dir/job.yaml" --data-dir "$root/deploy/examples" --output-dir "$dir/here" --replicas worker=1 >"$dir/here.out" 2>&1 ||
+        problem "here: $(tail -n 3 "$dir/here.out")"
+    trainyard export "$volume" -o "$dir/there.npz" >/dev/null && trainyard export "$dir/here" -o "$dir/here.npz" >/dev/null
+    cmp "$dir/there.npz" "$dir/here.npz" || wrong "the weights of step $saved are not those of a run here"
+    k delete trainjob job --wait=true >/dev/null
+}
+
 # ---- volumes and images ----
 
 # The CRD keeps a misspelt key of a template; it is reported when the pod is created.
