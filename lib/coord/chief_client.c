@@ -190,7 +190,7 @@ struct call_state {
     struct coordinator_sender sender;
     int64_t held[LEASE_QUEUE_HELD];
     size_t nheld;
-    int64_t want, below, diverged;
+    int64_t want, deferred, diverged;
     char waiting[240], job_uid[128];
 };
 
@@ -202,7 +202,7 @@ static void copy_state(struct chief_client *m, struct call_state *ret)
     ret->sender.generation = m->generation;
     ret->nheld = lease_queue_held(&m->queue, ret->held);
     ret->want = m->want;
-    ret->below = m->deferred;
+    ret->deferred = m->deferred;
     ret->diverged = m->diverged;
     str_fmt(ret->waiting, sizeof(ret->waiting), "%s", m->waiting);
     str_fmt(ret->job_uid, sizeof(ret->job_uid), "%s", m->job_uid);
@@ -231,11 +231,14 @@ static int send_call(struct chief_client *m, enum chief_call call, const struct 
                                                                          .diverged_ordinal = s->diverged },
                                             deadline_ms, ret, e);
     case CALL_LEASE:
-        return coordinator_client_lease(
-            c,
-            &(struct lease_request){
-                .sender = s->sender, .report = report, .held = held, .want = s->want, .below = MAX(s->below, 0) },
-            deadline_ms, ret, e);
+        return coordinator_client_lease(c,
+                                        &(struct lease_request){ .sender = s->sender,
+                                                                 .report = report,
+                                                                 .held = held,
+                                                                 .want = s->want,
+                                                                 .lower_only = s->deferred >= 0,
+                                                                 .below = MAX(s->deferred, 0) },
+                                        deadline_ms, ret, e);
     case CALL_LEAVE:
         return coordinator_client_leave(
             c, &(struct leave_request){ .sender = s->sender, .report = report, .reason = s->waiting }, deadline_ms, ret,

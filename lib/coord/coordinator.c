@@ -332,7 +332,7 @@ int coordinator_lease(struct coordinator *c, const struct lease_request *q, int6
         coordinator_give_leases(c, m, q, now_ms, &r);
     if (c->state == JOB_TRAINING && r.count == 0) {
         coordinator_wait_reason(c, m, r.message, sizeof(r.message));
-        coordinator_take_back(c, m, q->below > 0 ? MIN(q->below, c->limit) : c->limit, now_ms);
+        coordinator_take_back(c, m, coordinator_lease_limit(c, q), now_ms);
         r.wait_ms = (uint32_t)MIN(1 + members_alive(&c->members, true) / 8, 50); /* soon, but not all of many at once */
         if (ledger_drained(c->ledger, c->limit))
             coordinator_changed(c);

@@ -60,8 +60,9 @@ struct lease_request {
     struct coordinator_sender sender;
     struct coordinator_report report;
     struct ordinal_ranges held;
-    int64_t want;  /* ordinals, at most */
-    int64_t below; /* synchronous training: only ordinals below this one, for which the worker waits; 0: all */
+    int64_t want;    /* ordinals, at most */
+    bool lower_only; /* synchronous training: only ordinals below `below`, for which the worker waits */
+    int64_t below;
 };
 struct leave_request {
     struct coordinator_sender sender;

@@ -32,6 +32,8 @@ void coordinator_give_leases(struct coordinator *c, struct member *m, const stru
                              struct coordinator_reply *ret);
 /* What a member without batches waits for. */
 void coordinator_wait_reason(const struct coordinator *c, const struct member *m, char *out, size_t n);
+/* The ordinals below may be leased in answer to this request. */
+int64_t coordinator_lease_limit(const struct coordinator *c, const struct lease_request *q);
 /* This worker has nothing to do before batches below the limit are done. If another one holds batches on which it does
  * not work, they are given back. No death is counted: the other one may be slow, and what it still computes counts. */
 void coordinator_take_back(struct coordinator *c, const struct member *asking, int64_t limit, int64_t now_ms);

@@ -136,6 +136,11 @@ static void give_shares(const struct giving *g, int64_t want)
     }
 }
 
+int64_t coordinator_lease_limit(const struct coordinator *c, const struct lease_request *q)
+{
+    return q->lower_only ? MIN(c->limit, q->below) : c->limit;
+}
+
 void coordinator_give_leases(struct coordinator *c, struct member *m, const struct lease_request *q, int64_t now_ms,
                              struct coordinator_reply *ret)
 {
@@ -144,9 +149,7 @@ void coordinator_give_leases(struct coordinator *c, struct member *m, const stru
         return;
     if (!ledger_next_of(c->ledger, m->number, 0, &own))
         m->progress_ms = now_ms;
-    struct giving g = { .c = c, .to = m, .limit = c->limit, .now_ms = now_ms, .reply = ret };
-    if (q->below > 0)
-        g.limit = MIN(g.limit, q->below);
+    const struct giving g = { .c = c, .to = m, .limit = coordinator_lease_limit(c, q), .now_ms = now_ms, .reply = ret };
     if (c->config.groups.size > 0)
         give_shares(&g, q->want);
     else

@@ -96,6 +96,7 @@ void coordinator_pack_lease(const struct lease_request *q, struct buf *out)
     m.held = unconst(q->held.r);
     m.n_held = q->held.n;
     m.want = (uint32_t)MIN(q->want, UINT32_MAX);
+    m.lower_only = q->lower_only;
     m.below = q->below;
     protobuf_append(&m.base, out);
 }
@@ -318,7 +319,7 @@ static int on_heartbeat(const struct coordinator_call *x, struct coordinator_rep
 static int on_lease(const struct coordinator_call *x, struct coordinator_reply *ret, struct err *e)
 {
     const Trainyard__V1__LeaseRequest *m = MESSAGE(x, Trainyard__V1__LeaseRequest);
-    struct lease_request q = { .want = m->want, .below = MAX(m->below, 0) };
+    struct lease_request q = { .want = m->want, .lower_only = m->lower_only, .below = m->below };
     if (read_sender(x->caller, &q.sender, e) < 0 || read_report(m->report, &q.report, e) < 0 ||
         read_held(m->held, m->n_held, &q.held, e) < 0)
         return -1;

@@ -16,8 +16,11 @@ struct world {
     double *sums;
 };
 
-static struct coordinator *new_coordinator(const struct model *m, uint64_t incarnation, int64_t batch_size)
+/* group_size 0: asynchronous */
+static struct coordinator *new_groups(const struct model *m, uint64_t incarnation, int64_t batch_size,
+                                      int64_t group_size)
 {
+    const struct groups groups = { .size = group_size, .batches = 100, .examples = 64, .rest = 64 };
     struct coordinator *c = coordinator_new(&(struct coordinator_config){
         .model = m,
         .job_uid = "uid-1",
@@ -28,9 +31,16 @@ static struct coordinator *new_coordinator(const struct model *m, uint64_t incar
         .total = TOTAL,
         .lease_ms = 10000,
         .heartbeat_ms = 20,
+        .groups = group_size > 0 ? groups : (struct groups){ 0 },
+        .silence_ms = 10000,
         .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = batch_size, .shuffle = true } });
     coordinator_allow_below(c, TOTAL);
     return c;
+}
+
+static struct coordinator *new_coordinator(const struct model *m, uint64_t incarnation, int64_t batch_size)
+{
+    return new_groups(m, incarnation, batch_size, 0);
 }
 
 static struct chief_client_config config_of(const struct world *w)
@@ -47,16 +57,26 @@ static struct chief_client_config config_of(const struct world *w)
     };
 }
 
-static void world_open(struct world *w, int64_t batch_size)
+static void coordinator_open(struct world *w, int64_t batch_size, int64_t group_size)
 {
-    struct err e = { 0 };
     *w = (struct world){ .model = small_model(SMALL_DENSE, SMALL_COMPILE) };
     w->sums = xcalloc(metrics_width(w->model), sizeof(*w->sums));
-    w->coordinator = new_coordinator(w->model, 1, batch_size);
+    w->coordinator = new_groups(w->model, 1, batch_size, group_size);
     w->coord = coordinator_client_new_local(w->coordinator);
     coordinator_set(w->coordinator, JOB_TRAINING, 3, "");
+}
+
+static void client_open(struct world *w)
+{
+    struct err e = { 0 };
     struct chief_client_config config = config_of(w);
     ck_ok_e(chief_client_start(&config, &w->member, &e));
+}
+
+static void world_open(struct world *w, int64_t batch_size)
+{
+    coordinator_open(w, batch_size, 0);
+    client_open(w);
 }
 
 static void world_close(struct world *w)
@@ -202,6 +222,127 @@ START_TEST(hears_of_the_end)
         ck_ok_e(chief_client_next(w.member, &what, &ordinal, &e));
     ck_assert_int_eq((int)what, CHIEF_CLIENT_FINISHED);
     ck_assert(chief_client_finished(w.member));
+    world_close(&w);
+}
+END_TEST
+
+/* ---- synchronous training: a batch whose step has not come ---- */
+
+/* The requests of another worker, whose thread is the test. */
+static struct coordinator_sender other_sender(void)
+{
+    return (
+        struct coordinator_sender){ .job_uid = "uid-1", .name = "worker-1", .role = ROLE_WORKER, .incarnation = 21 };
+}
+
+static void other_enters(struct world *w)
+{
+    struct register_request q = config_of(w).identity;
+    struct coordinator_reply reply;
+    struct err e = { 0 };
+    q.sender = other_sender();
+    ck_ok_e(coordinator_register(w->coordinator, &q, clock_ms(), &reply, &e));
+}
+
+static struct coordinator_reply other_leases(struct world *w, int64_t want)
+{
+    const struct lease_request q = { .sender = other_sender(), .want = want };
+    struct coordinator_reply reply;
+    struct err e = { 0 };
+    ck_ok_e(coordinator_lease(w->coordinator, &q, clock_ms(), &reply, &e));
+    return reply;
+}
+
+static void other_leaves(struct world *w)
+{
+    const struct leave_request q = { .sender = other_sender() };
+    struct coordinator_reply reply;
+    struct err e = { 0 };
+    ck_ok_e(coordinator_leave(w->coordinator, &q, clock_ms(), &reply, &e));
+}
+
+/* It would hold all batches of the job in the end, and no other worker would get one. */
+START_TEST(a_worker_that_waits_with_the_first_batch_takes_no_more)
+{
+    struct world w;
+    coordinator_open(&w, 64, 4);
+    client_open(&w);
+    for (int i = 0; i < 2 * TOTAL / 4; i++) {
+        ck_assert_int_eq(next(&w), 0);
+        chief_client_defer(w.member, 0);
+    }
+    ck_assert_int_eq(next(&w), 0);
+    other_enters(&w);
+    struct coordinator_reply r = other_leases(&w, 4);
+    ck_assert_msg(r.count > 0 && r.first < TOTAL / 2, "%lld batches from %lld on", (long long)r.count,
+                  (long long)r.first);
+    world_close(&w);
+}
+END_TEST
+
+/* The batches that it waits for are free, because their worker is gone. */
+START_TEST(a_worker_that_waits_computes_the_lower_batches_first)
+{
+    struct world w;
+    coordinator_open(&w, 64, 4);
+    other_enters(&w);
+    ck_assert_int_eq(other_leases(&w, 4).first, 0);
+    client_open(&w);
+    int64_t at = next(&w);
+    ck_assert_int_eq(at, 4);
+    chief_client_defer(w.member, at);
+    ck_assert_int_eq(next(&w), 4); /* all below are computed by another worker */
+    chief_client_defer(w.member, 4);
+    ck_assert_int_eq(next(&w), 4);
+    other_leaves(&w);
+    chief_client_defer(w.member, 4);
+    for (int64_t i = 0; i < 6; i++) { /* its share of the second group is 4 and 5 */
+        ck_assert_int_eq(next(&w), i);
+        done(&w, i);
+    }
+    ck_wait(has_steps(&w, 6));
+    world_close(&w);
+}
+END_TEST
+
+/* Another worker has computed it: it is not reported, and the next one follows. */
+START_TEST(a_batch_that_is_dropped_is_not_reported)
+{
+    struct world w;
+    int64_t reported = 0;
+    coordinator_open(&w, 64, 4);
+    client_open(&w);
+    ck_assert_int_eq(next(&w), 0);
+    ck_assert_int_eq(chief_client_group_size(w.member), 4);
+    chief_client_drop(w.member, 0);
+    for (int64_t i = 1; i < 10; i++) { /* no more may be taken at a time than a few: 0 is not held any more */
+        ck_assert_int_eq(next(&w), i);
+        done(&w, i);
+    }
+    ck_wait(has_steps(&w, 9));
+    coordinator_metrics(w.coordinator, count_epoch, &reported);
+    ck_assert_int_eq(reported, 9);
+    world_close(&w);
+}
+END_TEST
+
+/* Training goes on from an earlier step: what was leased for the later one is given up. */
+START_TEST(leases_end_with_the_generation)
+{
+    struct world w;
+    struct err e = { 0 };
+    uint64_t generation = 0;
+    coordinator_open(&w, 64, 4);
+    other_enters(&w);
+    ck_assert_int_eq(other_leases(&w, 4).first, 0);
+    client_open(&w);
+    ck_assert_int_eq(next(&w), 4);
+    other_leaves(&w);
+    coordinator_set(w.coordinator, JOB_TRAINING, 4, "");
+    ck_ok_e(chief_client_generation(w.member, 3, &generation, &e));
+    ck_assert_uint_eq(generation, 4);
+    chief_client_drop(w.member, 4);
+    ck_assert_int_eq(next(&w), 0);
     world_close(&w);
 }
 END_TEST
@@ -371,6 +512,10 @@ Suite *test_suite(void)
     tcase_add_test(t, a_refusal_is_the_end_and_says_why);
     tcase_add_test(t, divergence_reaches_the_chief);
     tcase_add_test(t, hears_of_the_end);
+    tcase_add_test(t, a_worker_that_waits_with_the_first_batch_takes_no_more);
+    tcase_add_test(t, a_worker_that_waits_computes_the_lower_batches_first);
+    tcase_add_test(t, a_batch_that_is_dropped_is_not_reported);
+    tcase_add_test(t, leases_end_with_the_generation);
     tcase_add_test(t, a_new_chief_lends_again_what_is_held);
     tcase_add_test(t, a_chief_that_forgot_us_is_told_who_we_are);
     tcase_add_test(t, a_newer_process_of_the_name_ends_the_older);

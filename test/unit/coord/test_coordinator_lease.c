@@ -69,13 +69,18 @@ START_TEST(a_worker_may_ask_for_lower_batches_only)
     want_batches(&d, "worker-0", 6, "2-4 4-6 8-10");
     struct leave_request leave = { .sender = sender("worker-1", 2) };
     want_lease(&d, "worker-0",
-               &(struct lease_request){ .want = 9, .below = 2, .held = { .r = (int64_t[]){ 2, 10 }, .n = 2 } }, 0, "");
+               &(struct lease_request){
+                   .want = 9, .lower_only = true, .below = 2, .held = { .r = (int64_t[]){ 2, 10 }, .n = 2 } },
+               0, "");
     ck_assert_int_eq(coordinator_leave(d.c, &leave, 0, &d.reply, &d.e), 0);
     want_lease(&d, "worker-0",
-               &(struct lease_request){ .want = 9, .below = 2, .held = { .r = (int64_t[]){ 2, 10 }, .n = 2 } }, 0,
-               "0-2");
+               &(struct lease_request){
+                   .want = 9, .lower_only = true, .below = 2, .held = { .r = (int64_t[]){ 2, 10 }, .n = 2 } },
+               0, "0-2");
     want_lease(&d, "worker-0",
-               &(struct lease_request){ .want = 9, .below = 2, .held = { .r = (int64_t[]){ 0, 10 }, .n = 2 } }, 0, "");
+               &(struct lease_request){
+                   .want = 9, .lower_only = true, .below = 2, .held = { .r = (int64_t[]){ 0, 10 }, .n = 2 } },
+               0, "");
     close_coordinator(&d);
 }
 END_TEST

@@ -12,30 +12,39 @@ struct world {
     struct coordinator_reply reply;
 };
 
-static void world_open(struct world *w)
+/* group_size 0: asynchronous */
+static void groups_open(struct world *w, int64_t group_size)
 {
+    const struct groups groups = { .size = group_size, .batches = 100, .examples = 64, .rest = 64 };
     *w = (struct world){ .model = small_model(SMALL_DENSE, SMALL_COMPILE) };
-    w->coordinator = coordinator_new(&(struct coordinator_config){ .model = w->model,
-                                                                   .job_uid = "uid-1",
-                                                                   .incarnation = 0xfedcba9876543210,
-                                                                   .layout_hash = 0xffffffffffffff05,
-                                                                   .ps_count = 3,
-                                                                   .placement_hash = 0x8000000000000007,
-                                                                   .batches_per_epoch = 100,
-                                                                   .total = TOTAL,
-                                                                   .lease_ms = 10000,
-                                                                   .heartbeat_ms = 250,
-                                                                   .one_arithmetic = true,
-                                                                   .space = { .fingerprint = 0x8000000000000009,
-                                                                              .seed = UINT64_MAX,
-                                                                              .examples = 6400,
-                                                                              .batch_size = 64,
-                                                                              .shuffle = true } });
+    w->coordinator =
+        coordinator_new(&(struct coordinator_config){ .model = w->model,
+                                                      .job_uid = "uid-1",
+                                                      .incarnation = 0xfedcba9876543210,
+                                                      .layout_hash = 0xffffffffffffff05,
+                                                      .ps_count = 3,
+                                                      .placement_hash = 0x8000000000000007,
+                                                      .batches_per_epoch = 100,
+                                                      .total = TOTAL,
+                                                      .lease_ms = 10000,
+                                                      .heartbeat_ms = 250,
+                                                      .one_arithmetic = true,
+                                                      .groups = group_size > 0 ? groups : (struct groups){ 0 },
+                                                      .space = { .fingerprint = 0x8000000000000009,
+                                                                 .seed = UINT64_MAX,
+                                                                 .examples = 6400,
+                                                                 .batch_size = 64,
+                                                                 .shuffle = true } });
     coordinator_set(w->coordinator, JOB_TRAINING, 1ULL << 63, "");
     coordinator_set_arithmetic(w->coordinator, "core Zen");
     coordinator_allow_below(w->coordinator, TOTAL);
     coordinator_service_methods(w->coordinator, w->methods);
     ck_assert_uint_le(metrics_width(w->model), WIDTH_MAX);
+}
+
+static void world_open(struct world *w)
+{
+    groups_open(w, 0);
 }
 
 static void world_close(struct world *w)
@@ -475,6 +484,77 @@ START_TEST(a_loss_that_is_not_finite_counts_and_ends_the_job)
 }
 END_TEST
 
+START_TEST(a_lease_of_lower_batches_arrives_whole)
+{
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w);
+    registered(&w);
+    struct lease_request q = { .sender = sender(), .want = 6, .lower_only = true };
+    static const int64_t BELOW[] = { 0, -5, INT64_MIN };
+    for (size_t i = 0; i < COUNT_OF(BELOW); i++) { /* there are none */
+        q.below = BELOW[i];
+        ck_ok_e(send_lease(&w, &q, &e));
+        ck_assert_int_eq(w.reply.count, 0);
+    }
+    q.below = 2;
+    ck_ok_e(send_lease(&w, &q, &e));
+    ck_assert(w.reply.first == 0 && w.reply.count == 2);
+    q.lower_only = false;
+    ck_ok_e(send_lease(&w, &q, &e));
+    ck_assert(w.reply.first == 2 && w.reply.count == 6);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_lease_of_groups_arrives_whole)
+{
+    struct world w;
+    struct err e = { 0 };
+    groups_open(&w, 30);
+    registered(&w);
+    ck_assert_int_eq(w.reply.group_size, 30);
+    ck_ok_e(send_lease(&w, &(struct lease_request){ .sender = sender(), .want = 120 }, &e));
+    static const int64_t MORE[] = { 30, 60, 60, 90, 90, 100 };
+    ck_assert(w.reply.first == 0 && w.reply.count == 30);
+    ck_assert_uint_eq(w.reply.nmore, COUNT_OF(MORE));
+    ck_assert_mem_eq(w.reply.more, MORE, sizeof(MORE));
+    world_close(&w);
+}
+END_TEST
+
+/* Field 11 has more ranges, field 12 the size of a group. */
+START_TEST(an_answer_with_groups_that_are_not_valid_is_refused)
+{
+    static const struct {
+        const char *data;
+        size_t n;
+    } BAD[] = {
+        { "\x5a\x01\x05", 3 },                                          /* a range without an end */
+        { "\x5a\x02\x05\x05", 4 },                                      /* an empty one */
+        { "\x5a\x02\x06\x05", 4 },                                      /* one that ends before it begins */
+        { "\x5a\x0b\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x05", 13 }, /* from -1 */
+        { "\x60\x91\x4e", 3 },                                          /* a group of 10001 */
+        { "\x60\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11 },         /* of -1 */
+    };
+    char many[2 + 2 * COORDINATOR_LEASE_RANGES + 2] = "\x5a";
+    struct coordinator_reply reply;
+    struct err e = { 0 };
+    for (size_t i = 0; i < COUNT_OF(BAD); i++)
+        ck_fails(coordinator_unpack_reply(BAD[i].data, BAD[i].n, &reply, &e), ERR_INTERNAL, "the chief's answer");
+    many[1] = 2 * COORDINATOR_LEASE_RANGES;
+    for (int i = 0; i < 2 * (COORDINATOR_LEASE_RANGES + 1); i++)
+        many[2 + i] = (char)(1 + i);
+    ck_ok_e(coordinator_unpack_reply(many, sizeof(many) - 2, &reply, &e));
+    ck_assert_uint_eq(reply.nmore, 2 * COORDINATOR_LEASE_RANGES);
+    ck_assert(reply.more[0] == 1 && reply.more[reply.nmore - 1] == 2 * COORDINATOR_LEASE_RANGES);
+    many[1] += 2;
+    ck_fails(coordinator_unpack_reply(many, sizeof(many), &reply, &e), ERR_INTERNAL, "leases 16 more ranges");
+    ck_ok_e(coordinator_unpack_reply("\x60\x90\x4e", 3, &reply, &e));
+    ck_assert_int_eq(reply.group_size, GROUP_MAX);
+}
+END_TEST
+
 START_TEST(an_answer_that_lends_nonsense_is_refused)
 {
     /* CoordinatorReply: first is field 8, count field 9; as varints, INT64_MAX is eight ff and 7f, -1 nine ff and 01.
@@ -506,6 +586,9 @@ Suite *test_suite(void)
     tcase_add_test(t, what_is_out_of_bounds_is_refused);
     tcase_add_test(t, a_message_of_many_empty_texts_is_refused);
     tcase_add_test(t, a_loss_that_is_not_finite_counts_and_ends_the_job);
+    tcase_add_test(t, a_lease_of_lower_batches_arrives_whole);
+    tcase_add_test(t, a_lease_of_groups_arrives_whole);
+    tcase_add_test(t, an_answer_with_groups_that_are_not_valid_is_refused);
     tcase_add_test(t, an_answer_that_lends_nonsense_is_refused);
     suite_add_tcase(s, t);
     return s;
