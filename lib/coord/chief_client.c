@@ -263,7 +263,7 @@ static bool chief_client_call(struct chief_client *m, enum chief_call call, int6
         apply_reply(m, call, &reply);
     else
         note_error(m, &e);
-    if (call == CALL_LEASE || !ok)
+    if (!ok || (call == CALL_LEASE && state.deferred == m->deferred)) /* a batch may have been deferred meanwhile */
         m->deferred = -1;
     cond_broadcast(&m->changed);
     return ok || m->fatal.code != ERR_NONE || (err_is(&e, ERR_NOT_READY) && call != CALL_REGISTER);
