@@ -134,6 +134,15 @@ START_TEST(no_share_crosses_the_limit)
 }
 END_TEST
 
+START_TEST(lower_batches_are_below_the_limit_too)
+{
+    struct world d = open_synchronous(4, 1);
+    want_batches(&d, "worker-0", 1, "0-4");
+    want_lease(&d, "worker-0", &(struct lease_request){ .want = 4, .lower_only = true, .below = 8 }, 0, "");
+    close_coordinator(&d);
+}
+END_TEST
+
 START_TEST(an_answer_has_room_for_so_many_groups)
 {
     struct world d = open_groups(TOTAL, 1);
@@ -422,6 +431,33 @@ START_TEST(a_death_is_counted_once)
 }
 END_TEST
 
+/* It was silent twice, and holds all that it was leased: it computes the lowest. */
+START_TEST(the_lowest_batch_of_a_silent_worker_is_named)
+{
+    struct world d = open_groups(TOTAL, 4);
+    const struct ordinal_ranges lowest = { .r = (int64_t[]){ 0, 4 }, .n = 2 };
+    int64_t now = 0;
+    for (uint64_t life = 1; life <= 3; life++, now += 4 * LEASE_MS) {
+        struct leave_request leave = { .sender = sender("worker-1", life) };
+        ck_assert_int_eq(enrol(&d, "worker-0", life, now), 0);
+        ck_assert_int_eq(lease(&d, "worker-0", life, now), 0);
+        ck_assert_int_eq(d.reply.first, 0);
+        coordinator_tick(d.c, now + SILENCE_MS + 1);
+        ck_assert_int_eq(enrol(&d, "worker-1", life, now + SILENCE_MS + 1), 0);
+        ck_assert_int_eq(lease(&d, "worker-1", life, now + SILENCE_MS + 1), 0);
+        ck_assert_int_eq(d.reply.first, 0);
+        ck_assert_int_gt(assign(&d, "worker-0", life, lowest, 4, now + SILENCE_MS + 2), 0);
+        ck_assert_int_eq(d.reply.first, 4);
+        coordinator_tick(d.c, now + 2 * SILENCE_MS + 3);
+        ck_assert_int_eq(coordinator_leave(d.c, &leave, now + 2 * SILENCE_MS + 3, &d.reply, &d.e), 0);
+        ck_assert_int_eq(look(&d).poisoned, -1);
+    }
+    coordinator_tick(d.c, now);
+    ck_assert_int_eq(look(&d).poisoned, 0);
+    close_coordinator(&d);
+}
+END_TEST
+
 /* Another worker has computed the batch: it is not the reason. */
 START_TEST(a_batch_that_is_done_has_killed_nobody)
 {
@@ -488,7 +524,7 @@ START_TEST(asynchronous_training_waits_for_a_silent_worker)
     struct world d = open_coordinator(TOTAL);
     ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
     ck_assert_int_eq(lease(&d, "worker-0", 1, 0), 0);
-    coordinator_tick(d.c, LEASE_MS);
+    coordinator_tick(d.c, LEASE_MS - 1);
     ck_assert_uint_eq(look(&d).stalls, 0);
     close_coordinator(&d);
 }
@@ -506,6 +542,7 @@ Suite *test_suite(void)
     tcase_add_test(t, fewer_batches_than_workers);
     tcase_add_test(t, a_short_last_group);
     tcase_add_test(t, no_share_crosses_the_limit);
+    tcase_add_test(t, lower_batches_are_below_the_limit_too);
     tcase_add_test(t, an_answer_has_room_for_so_many_groups);
     tcase_add_test(t, what_the_ps_have_of_a_group_is_left_out);
     tcase_add_test(t, a_worker_that_joins_gets_a_share_of_what_is_left);
@@ -522,6 +559,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_silent_worker_keeps_what_nobody_took);
     tcase_add_test(t, a_silent_worker_without_batches_is_not_missed);
     tcase_add_test(t, a_death_is_counted_once);
+    tcase_add_test(t, the_lowest_batch_of_a_silent_worker_is_named);
     tcase_add_test(t, a_batch_that_is_done_has_killed_nobody);
     tcase_add_test(t, a_worker_that_gave_its_batch_up_did_not_die_of_it);
     tcase_add_test(t, a_silent_worker_that_leaves_did_not_die);
