@@ -143,7 +143,7 @@ void shard_await_update(struct shard *s, uint64_t seen, int64_t deadline_ms);
  * gradient came from, one for each segment of the part (NULL: unknown). The gradient is read directly from the
  * received ranges. *ret_duplicate: every segment already had it. Exactly once holds for each segment by itself.
  * ERR_DIVERGED: a gradient is not finite; nothing of the push was applied. In synchronous training no values are
- * copied, and an ordinal behind the group of now is ERR_PENDING. */
+ * copied (out->values is NULL then), and an ordinal behind the group of now is ERR_PENDING. */
 MUST_USE int shard_push(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
                         const int64_t *seen, struct bytes_in *grads, struct shard_out *out, bool *ret_duplicate,
                         struct err *e);

@@ -380,6 +380,8 @@ int shard_push(struct shard *s, const struct shard_caller *who, struct shard_par
     if (check_finite(bytes_finite(s, grads, part.first, end), ordinal, e) < 0 ||
         find_room(out, &sizes, sizes.push, e) < 0)
         return -1;
+    if (!s->policy->answers_values)
+        out->values = NULL; /* nothing is written there, so it must not be sent */
     struct push p = { .ordinal = ordinal, .grads = { .in = grads }, .out = out->values };
     return push_part(s, &p, part.first, end, seen, out->versions, ret_duplicate, e);
 }
