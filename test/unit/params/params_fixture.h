@@ -45,11 +45,14 @@ static inline void start_ps(struct world *w, size_t i, uint64_t incarnation, int
     ck_ok_e(rpc_server_start(address, &RPC_INSECURE, methods, SHARD_METHODS,
                              &(struct rpc_server_options){ .threads = 2, .payload_max = PARAMETERS_PAYLOAD_MAX },
                              &w->server[i], &e));
+    shard_service_serve(w->service[i], w->server[i]);
     snprintf(w->host[i], sizeof(w->host[i]), "127.0.0.1:%d", rpc_server_port(w->server[i]));
 }
 
 static inline void stop_ps(struct world *w, size_t i)
 {
+    if (w->service[i] != NULL)
+        shard_service_serve(w->service[i], NULL);
     rpc_server_free(TAKE(w->server[i]));
     shard_service_free(TAKE(w->service[i]));
     shard_free(TAKE(w->shard[i]));
