@@ -23,17 +23,22 @@ struct ps_fixture {
     char host[PS_COUNT][32];
 };
 
-static inline void ps_start(struct ps_fixture *w, size_t i, uint64_t incarnation)
+static inline void ps_serve(struct ps_fixture *w, size_t i, const struct rpc_method *methods)
 {
-    struct rpc_method methods[SHARD_METHODS];
     struct err e = { 0 };
-    w->shard[i] = shard_new(incarnation);
-    w->service[i] = shard_service_new(w->shard[i]);
-    shard_service_methods(w->service[i], methods);
     ck_ok_e(rpc_server_start(w->host[i][0] != 0 ? w->host[i] : "127.0.0.1:0", &RPC_INSECURE, methods, SHARD_METHODS,
                              &(struct rpc_server_options){ .threads = 2, .payload_max = PARAMETERS_PAYLOAD_MAX },
                              &w->server[i], &e));
     str_fmt(w->host[i], sizeof(w->host[i]), "127.0.0.1:%d", rpc_server_port(w->server[i]));
+}
+
+static inline void ps_start(struct ps_fixture *w, size_t i, uint64_t incarnation)
+{
+    struct rpc_method methods[SHARD_METHODS];
+    w->shard[i] = shard_new(incarnation);
+    w->service[i] = shard_service_new(w->shard[i]);
+    shard_service_methods(w->service[i], methods);
+    ps_serve(w, i, methods);
 }
 
 static inline void ps_stop(struct ps_fixture *w, size_t i)

@@ -246,7 +246,6 @@ static int asked_since(struct together *t)
 static void serve_together(struct ps_fixture *ps, size_t i, struct together *t, struct witness *w)
 {
     struct rpc_method methods[SHARD_METHODS];
-    struct err e = { 0 };
     rpc_server_free(TAKE(ps->server[i]));
     shard_service_methods(ps->service[i], methods);
     for (size_t m = 0; m < SHARD_METHODS; m++)
@@ -255,10 +254,7 @@ static void serve_together(struct ps_fixture *ps, size_t i, struct together *t, 
             methods[m].handle = describe_together;
             methods[m].user = w;
         }
-    ck_ok_e(rpc_server_start("127.0.0.1:0", &RPC_INSECURE, methods, SHARD_METHODS,
-                             &(struct rpc_server_options){ .threads = 2, .payload_max = PARAMETERS_PAYLOAD_MAX },
-                             &ps->server[i], &e));
-    str_fmt(ps->host[i], sizeof(ps->host[i]), "127.0.0.1:%d", rpc_server_port(ps->server[i]));
+    ps_serve(ps, i, methods);
 }
 
 /* Asked one after the other, the first would wait for its whole deadline, since it answers only when all are asked. */
@@ -349,6 +345,227 @@ START_TEST(who_answers_hears_of_the_end)
 }
 END_TEST
 
+/* ---- synchronous training: the state of all ps is of one step ---- */
+
+/* Ten batches an epoch in groups of 4: 4, 4, 2. */
+static struct groups groups_of_four(const struct world *w)
+{
+    return groups_of(&w->ps.job.space, 4);
+}
+
+static void open_groups(struct world *w)
+{
+    world_open(w);
+    const struct groups groups = groups_of_four(w);
+    params_set_groups(w->params, &groups);
+    params_set_synchronous(w->worker);
+}
+
+/* A chief of another generation that has other groups. size 0: asynchronous */
+static int bring_up_as(struct world *w, int64_t size, uint64_t generation)
+{
+    struct groups groups = groups_of_four(w);
+    groups.size = size;
+    struct err e = { 0 };
+    int restored = -1;
+    AUTO(params) *params = ps_params(&w->ps, "chief-0", JOB_UID);
+    if (size > 0)
+        params_set_groups(params, &groups);
+    AUTO(ps_set) *f =
+        ps_set_new(params, w->ps.job.layout, w->ps.placement, model_optimizer(w->ps.job.model), JOB_UID, NULL);
+    ck_ok_e(ps_set_initialise(f, generation, &(struct segment_source){ .read = constant, .user = w }, &restored, &e));
+    return restored;
+}
+
+static void want_step(struct world *w, uint64_t generation, int64_t at, float cells)
+{
+    struct err e = { 0 };
+    int pulled;
+    params_set_generation(w->worker, generation);
+    ck_wait((pulled = params_pull_at(w->worker, at, 0, PS_CALL_MS, &e)) == 0 || !err_is(&e, ERR_LOST));
+    ck_assert_msg(pulled == 0, "%d %s", (int)e.code, e.msg); /* it may have shared memory with the process before */
+    want_cells(&w->ps.job, params_vector(w->worker), cells);
+}
+
+START_TEST(groups_reach_every_ps)
+{
+    struct world w;
+    open_groups(&w);
+    const struct groups groups = groups_of_four(&w);
+    ck_assert_int_eq(bring_up(&w, 1), PS_COUNT);
+    for (size_t ps = 0; ps < PS_COUNT; ps++) {
+        struct shard_info info;
+        shard_brief(w.ps.shard[ps], &info);
+        ck_assert(groups_same(&info.groups, &groups));
+    }
+    ps_push(&w.ps, w.worker, 1, 0, 6);
+    AUTO_FINI(ps_set_view) v = look(&w);
+    ck_assert(v.condition == PS_SET_READY && v.step == 1 && v.step_max == 1);
+    ck_assert_int_eq(v.done.low, 6); /* two wait for the rest of their group */
+    want_step(&w, 1, 4, 4);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(groups_that_are_the_same_are_kept)
+{
+    struct world w;
+    open_groups(&w);
+    bring_up(&w, 1);
+    ps_push(&w.ps, w.worker, 1, 0, 6);
+    w.asked = 0;
+    ck_assert_int_eq(bring_up_as(&w, 4, 2), 0);
+    ck_assert_int_eq(w.asked, 0);
+    ps_push(&w.ps, w.worker, 2, 6, 8); /* the gradients that wait were kept, too */
+    want_step(&w, 2, 8, 8);
+    world_close(&w);
+}
+END_TEST
+
+/* The next run of the job has another k, or none: the ps are filled from the checkpoint. */
+START_TEST(ps_with_other_groups_are_filled)
+{
+    struct world w;
+    open_groups(&w);
+    bring_up(&w, 1);
+    ps_push(&w.ps, w.worker, 1, 0, 4);
+    w.value = 6;
+    ck_assert_int_eq(bring_up_as(&w, 3, 2), PS_COUNT);
+    want_step(&w, 2, 6, 6);
+    ps_push(&w.ps, w.worker, 2, 6, 9);
+    want_step(&w, 2, 9, 9);
+    w.value = 4;
+    ck_assert_int_eq(bring_up_as(&w, 0, 3), PS_COUNT);
+    AUTO(params) *asynchronous = ps_params(&w.ps, "worker-1", JOB_UID);
+    ps_push(&w.ps, asynchronous, 3, 4, 5);
+    ps_want_cells(&w.ps, asynchronous, 3, 5);
+    w.value = 8;
+    ck_assert_int_eq(bring_up_as(&w, 4, 4), PS_COUNT);
+    want_step(&w, 4, 8, 8);
+    world_close(&w);
+}
+END_TEST
+
+/* All go back to the checkpoint, so that they are at one step. */
+START_TEST(one_that_lost_its_state_takes_all_back)
+{
+    struct world w;
+    struct err e = { 0 };
+    open_groups(&w);
+    bring_up(&w, 1);
+    ps_push(&w.ps, w.worker, 1, 0, 9);
+    ps_stop(&w.ps, 1);
+    ps_start(&w.ps, 1, 777);
+    ck_wait(are_reached(&w));
+    want_condition(&w, PS_SET_NEEDS_RESTORE);
+    w.value = 4;
+    ck_assert_int_eq(bring_up(&w, 2), PS_COUNT);
+    AUTO_FINI(ps_set_view) v = look(&w);
+    ck_assert(v.condition == PS_SET_READY && v.done.low == 4 && v.done.high == 4);
+    want_step(&w, 2, 4, 4);
+    ck_fails(params_pull_at(w.worker, 8, 0, PS_CALL_MS, &e), ERR_PENDING, "the gradients of batches 4, 5, 6, 7");
+    ps_push(&w.ps, w.worker, 2, 4, 8);
+    want_step(&w, 2, 8, 8);
+    world_close(&w);
+}
+END_TEST
+
+/* The checkpoint is in the middle of a group of this k. */
+START_TEST(a_restore_that_is_not_of_a_step_fails)
+{
+    struct world w;
+    struct err e = { 0 };
+    int restored = -1;
+    open_groups(&w);
+    w.value = 5;
+    ck_fails(ps_set_initialise(w.ps_set, 1, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e),
+             ERR_INPUT, "batch 5 is not the first of a group of 4");
+    ck_assert_int_eq(restored, -1);
+    world_close(&w);
+}
+END_TEST
+
+/* Reads the checkpoint, and cuts the connection to ps-1 with the last segment of ps-0. */
+static int cut_off(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
+                   struct ordinal_set *ret_applied, struct err *e)
+{
+    struct world *w = user;
+    if (constant(w, s, data, ret_slots, ret_version, ret_applied, e) < 0)
+        return -1;
+    if (w->asked == (int)w->ps.placement->n[0])
+        rpc_server_free(TAKE(w->ps.server[1]));
+    return 0;
+}
+
+/* ps-1 has still its state of before, and ps-0 that of the checkpoint: they do not belong together. */
+START_TEST(a_ps_that_was_not_reached_is_filled_too)
+{
+    struct world w;
+    struct err e = { 0 };
+    int restored = -1;
+    struct rpc_method methods[SHARD_METHODS];
+    open_groups(&w);
+    bring_up(&w, 1);
+    ps_push(&w.ps, w.worker, 1, 0, 8);
+    ps_stop(&w.ps, 0);
+    ps_start(&w.ps, 0, 777);
+    ck_wait(are_reached(&w));
+    w.value = 4;
+    w.asked = 0;
+    ck_fails(ps_set_initialise(w.ps_set, 2, &(struct segment_source){ .read = cut_off, .user = &w }, &restored, &e),
+             ERR_LOST, "ps-1");
+    shard_service_methods(w.ps.service[1], methods);
+    ps_serve(&w.ps, 1, methods);
+    ck_wait(are_reached(&w));
+    ck_assert_int_eq(bring_up(&w, 2), 1);
+    ck_assert_int_eq(w.asked, (int)w.ps.job.layout->n); /* each segment once */
+    want_step(&w, 2, 4, 4);
+    world_close(&w);
+}
+END_TEST
+
+/* A ps was adopted with its state, then another one lost its own: the generation cannot have both. */
+START_TEST(a_ps_lost_during_the_adoption_needs_a_new_generation)
+{
+    struct world w;
+    struct err e = { 0 };
+    int restored = -1;
+    open_groups(&w);
+    bring_up(&w, 1);
+    ps_push(&w.ps, w.worker, 1, 0, 8);
+    params_set_generation(w.params, 2);
+    ck_ok_e(params_adopt(w.params, 0, PS_CALL_MS, &e));
+    ps_stop(&w.ps, 1);
+    ps_start(&w.ps, 1, 777);
+    ck_wait(are_reached(&w));
+    w.value = 4;
+    ck_fails(ps_set_initialise(w.ps_set, 2, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e),
+             ERR_STALE, "ps-0 was taken over before another ps lost its state");
+    ck_assert_int_eq(bring_up(&w, 3), PS_COUNT);
+    want_step(&w, 3, 4, 4);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(all_ps_keep_the_step_that_was_announced)
+{
+    struct world w;
+    struct err e = { 0 };
+    open_groups(&w);
+    bring_up(&w, 1);
+    ck_ok_e(ps_set_announce_snapshot(w.ps_set, 4, &e));
+    ps_push(&w.ps, w.worker, 1, 0, 9);
+    for (uint32_t id = 0; id < w.ps.job.layout->n; id++) {
+        AUTO_FINI(shard_snapshot) s = { 0 };
+        ck_ok_e(ps_set_snapshot_at(w.ps_set, id, 4, &s, &e));
+        ck_assert(s.version == 1 && s.applied.low == 4 && s.applied.high == 4);
+        ck_assert_double_eq((double)s.data[0], 4);
+    }
+    ck_fails(ps_set_announce_snapshot(w.ps_set, 4, &e), ERR_STALE, "beyond batch 4 already");
+    world_close(&w);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("ps_set");
@@ -365,6 +582,14 @@ Suite *test_suite(void)
     tcase_add_test(t, ps_of_another_job_are_left_alone);
     tcase_add_test(t, fenced_off_pushes_change_nothing);
     tcase_add_test(t, who_answers_hears_of_the_end);
+    tcase_add_test(t, groups_reach_every_ps);
+    tcase_add_test(t, groups_that_are_the_same_are_kept);
+    tcase_add_test(t, ps_with_other_groups_are_filled);
+    tcase_add_test(t, one_that_lost_its_state_takes_all_back);
+    tcase_add_test(t, a_restore_that_is_not_of_a_step_fails);
+    tcase_add_test(t, a_ps_that_was_not_reached_is_filled_too);
+    tcase_add_test(t, a_ps_lost_during_the_adoption_needs_a_new_generation);
+    tcase_add_test(t, all_ps_keep_the_step_that_was_announced);
     suite_add_tcase(s, t);
     return s;
 }
