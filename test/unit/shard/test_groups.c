@@ -57,6 +57,19 @@ START_TEST(groups_of_a_space)
 }
 END_TEST
 
+START_TEST(groups_that_differ)
+{
+    struct groups g = G;
+    ck_assert(groups_same(&G, &g));
+    int64_t *const field[] = { &g.size, &g.batches, &g.examples, &g.rest };
+    for (size_t i = 0; i < COUNT_OF(field); i++) {
+        ++*field[i];
+        ck_assert(!groups_same(&G, &g));
+        --*field[i];
+    }
+}
+END_TEST
+
 START_TEST(what_the_wire_may_say)
 {
     struct err e = { 0 };
@@ -80,6 +93,7 @@ Suite *test_suite(void)
     tcase_add_test(c, groups_of_one_are_batches);
     tcase_add_test(c, each_example_counts_the_same);
     tcase_add_test(c, groups_of_a_space);
+    tcase_add_test(c, groups_that_differ);
     tcase_add_test(c, what_the_wire_may_say);
     suite_add_tcase(s, c);
     return s;
