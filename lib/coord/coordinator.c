@@ -9,6 +9,8 @@
 #include "coord/coordinator_internal.h"
 #include "coord/register_check.h"
 
+enum { PACE_MEMBERS = 100 };
+
 struct coordinator *coordinator_new(const struct coordinator_config *config)
 {
     struct coordinator *c = xcalloc(1, sizeof(*c));
@@ -32,6 +34,11 @@ void coordinator_free(struct coordinator *c)
     cond_fini(&c->changed);
     mutex_fini(&c->lock);
     free(c);
+}
+
+int64_t coordinator_pace(const struct coordinator *c, int64_t ms)
+{
+    return c->config.groups.size > 0 ? ms * (1 + (int64_t)members_alive(&c->members, false) / PACE_MEMBERS) : ms;
 }
 
 void coordinator_changed(struct coordinator *c)
@@ -130,7 +137,7 @@ static int find_sender(struct coordinator *c, const struct coordinator_sender *f
 
 static struct coordinator_reply reply_of(const struct coordinator *c)
 {
-    struct coordinator_reply r = { .heartbeat_ms = c->config.heartbeat_ms,
+    struct coordinator_reply r = { .heartbeat_ms = (uint32_t)coordinator_pace(c, c->config.heartbeat_ms),
                                    .wait_ms = 20,
                                    .generation = c->generation,
                                    .chief_incarnation = c->config.incarnation,

@@ -26,7 +26,8 @@ struct coordinator_config {
     uint32_t heartbeat_ms;
     size_t members_max; /* 0: COORDINATOR_MEMBERS_MAX */
     /* Synchronous training; size 0: asynchronous. Each worker gets its share of every group, some groups ahead. The
-     * batches of a worker that was not heard for silence_ms are given to others, because all wait for them. */
+     * batches of a worker that was not heard for silence_ms are given to others, because all wait for them. With groups
+     * these two times are longer where there are many members. */
     struct groups groups;
     uint32_t silence_ms;
     bool one_arithmetic; /* a worker with another one than the first is refused (tensor/arithmetic.h) */

@@ -24,6 +24,9 @@ struct coordinator {
     struct coordinator_view view;
 };
 
+/* Heartbeats of synchronous training are frequent. Of many members they are rarer, so that the chief gets a few hundred
+ * a second at most. */
+int64_t coordinator_pace(const struct coordinator *c, int64_t ms);
 /* The chief looks at the job now (coordinator_wait). */
 void coordinator_changed(struct coordinator *c);
 

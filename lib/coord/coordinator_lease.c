@@ -79,7 +79,7 @@ void coordinator_take_back_of_silent(struct coordinator *c, struct member *m, in
 {
     struct held_batches held;
     char what[COORDINATOR_TEXT_MAX - 32];
-    if (c->config.groups.size == 0 || m->stalled || now_ms - m->seen_ms <= c->config.silence_ms ||
+    if (c->config.groups.size == 0 || m->stalled || now_ms - m->seen_ms <= coordinator_pace(c, c->config.silence_ms) ||
         !ledger_next_of(c->ledger, m->number, 0, &held))
         return;
     m->silent = true;

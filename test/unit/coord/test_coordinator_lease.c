@@ -292,6 +292,26 @@ START_TEST(a_silent_worker_loses_its_batches)
 }
 END_TEST
 
+/* So that a thousand workers do not send thousands of heartbeats a second. */
+START_TEST(heartbeats_of_many_workers_are_rarer)
+{
+    struct world d = open_synchronous(TOTAL, 2);
+    want_batches(&d, "worker-0", 4, "0-2 4-6");
+    ck_assert_uint_eq(d.reply.heartbeat_ms, 100);
+    for (uint64_t i = 2; i < 100; i++) {
+        char name[32];
+        str_fmt(name, sizeof(name), "worker-%d", (int)i);
+        ck_assert_int_eq(enrol(&d, name, i + 1, 0), 0);
+    }
+    ck_assert_uint_eq(d.reply.heartbeat_ms, 200);
+    coordinator_tick(d.c, 2 * SILENCE_MS);
+    ck_assert_uint_eq(look(&d).stalls, 0);
+    coordinator_tick(d.c, 2 * SILENCE_MS + 1);
+    ck_assert_uint_eq(look(&d).stalls, 1);
+    close_coordinator(&d);
+}
+END_TEST
+
 /* Three processes in a row that end with the same batch: it is the batch. */
 START_TEST(the_batch_of_silent_workers_that_died_is_named)
 {
@@ -552,6 +572,7 @@ Suite *test_suite(void)
     tcase_add_test(t, only_who_holds_what_is_waited_for_has_stalled);
     tcase_add_test(t, held_leases_end_at_a_group);
     tcase_add_test(t, a_silent_worker_loses_its_batches);
+    tcase_add_test(t, heartbeats_of_many_workers_are_rarer);
     tcase_add_test(t, the_batch_of_silent_workers_that_died_is_named);
     tcase_add_test(t, a_silent_worker_that_lives_goes_on);
     tcase_add_test(t, a_late_report_counts_once);
