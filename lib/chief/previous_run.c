@@ -267,7 +267,7 @@ static int too_short(const struct run_spec *now, const char *checkpoint, int64_t
                    done / batches);
 }
 
-/* strategy.replicasToAggregate, else that of the run, else the number of workers; 1: asynchronous. */
+/* strategy.replicasToAggregate, else that of the run, else the number of workers or threads; 1: asynchronous. */
 static int64_t group_size(const struct run_spec *now, int64_t of_run)
 {
     const struct job *job = now->job;
@@ -275,7 +275,7 @@ static int64_t group_size(const struct run_spec *now, int64_t of_run)
         return 1;
     return job->strategy.replicas_to_aggregate > 0 ? job->strategy.replicas_to_aggregate
            : of_run > 0                            ? of_run
-                                                   : MAX(now->workers, 1);
+                                                   : job_default_group(job, now->workers);
 }
 
 /* The run had other groups: the step goes on from where it is, and that must be the end of a group in both. */

@@ -70,6 +70,11 @@ void data_spec_fini(struct data_spec *d);
 /* job_check.c: rules over several fields, once all are read. */
 MUST_USE int job_check(struct job *j, struct err *e);
 
+/* The node at a path of keys below the top, "spec.fit.seed"; v NULL when absent. */
+struct node job_at(const struct job *j, const char *path);
+/* strategy_check.c: what a strategy needs, and what it cannot have. The counts of the replicas are known. */
+MUST_USE int strategy_check(struct job *j, struct err *e);
+
 /* overrides.c: one "--set path=value" applied to the document. */
 MUST_USE int override_apply(json_t *doc, struct source *src, const char *set, struct err *e);
 

@@ -103,7 +103,7 @@ struct data_spec {
 
 /* A manifest that names no strategy and no PS also has STRATEGY_SINGLE: such a job runs as one process. A replica of
  * it that gets a cluster with ps by hand trains with them. */
-enum strategy { STRATEGY_PARAMETER_SERVER, STRATEGY_SINGLE };
+enum strategy { STRATEGY_PARAMETER_SERVER, STRATEGY_SINGLE, STRATEGY_MIRRORED, STRATEGY_HOGWILD };
 enum updates { UPDATES_ASYNC, UPDATES_SYNC, UPDATES_BOUNDED };
 enum placement_kind { PLACEMENT_GREEDY, PLACEMENT_ROUND_ROBIN };
 
@@ -145,11 +145,12 @@ struct job {
     struct node class_weight; /* spec.fit.classWeight, a map; nn/class_weight.h checks it */
     struct {
         enum strategy name;
-        enum updates updates;
+        enum updates updates; /* Mirrored: sync */
         enum placement_kind placement;
-        int64_t replicas_to_aggregate; /* updates sync: batches of a group; 0: not given */
-        bool deterministic;            /* updates sync: all workers must compute the same bits; default true */
-        bool overlap;                  /* compute the next batch while a push is in flight; default false */
+        int64_t replicas, concurrent_steps; /* threads of Mirrored; of Hogwild */
+        int64_t replicas_to_aggregate;      /* updates sync: batches of a group; 0: not given */
+        bool deterministic;                 /* updates sync: all workers must compute the same bits; default true */
+        bool overlap;                       /* compute the next batch while a push is in flight; default false */
     } strategy;
     struct {
         double every_seconds; /* default 600; 0 when steps are given */
@@ -230,6 +231,12 @@ int job_ps_count(const struct job *j);
 /* Every `device` of a layer is one of the job's nps ps; JOB_PS_UNKNOWN: it is the name of one, which job_parse()
  * checks. Placed ERR_INPUT. */
 MUST_USE int job_check_devices(const struct job *j, int nps, struct err *e);
+
+/* Threads that compute in the only training process, each as a worker of its own: of Mirrored and Hogwild. 0: other
+ * strategies. */
+int job_towers(const struct job *j);
+/* Batches of a group when neither the manifest nor the run has a number: the threads of Mirrored, or the workers. */
+int64_t job_default_group(const struct job *j, int workers);
 
 bool job_evaluates(const struct job *j); /* there is validation data: a separate set, or a part of data.train */
 

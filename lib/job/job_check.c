@@ -8,8 +8,7 @@
 #include "job/pod_template.h"
 #include "job/quantity.h"
 
-/* The node at a path of keys below the top, "spec.fit.seed"; v NULL when absent. */
-static struct node at(const struct job *j, const char *path)
+struct node job_at(const struct job *j, const char *path)
 {
     struct node n = node_root(j->doc, j->source);
     auto_free char *copy = xstrdup(path);
@@ -22,7 +21,7 @@ static struct node at(const struct job *j, const char *path)
 
 static bool given(const struct job *j, const char *path)
 {
-    struct node n = at(j, path);
+    struct node n = job_at(j, path);
     return node_present(&n);
 }
 
@@ -81,7 +80,7 @@ int job_check_uid(const char *uid, struct err *e)
 
 static int check_name(struct job *j, struct err *e)
 {
-    struct node name = at(j, "metadata.name"), uid = at(j, "metadata.uid");
+    struct node name = job_at(j, "metadata.name"), uid = job_at(j, "metadata.uid");
     struct err why = { .code = ERR_NONE };
 
     if (job_check_name(j->name, &why) < 0)
@@ -118,7 +117,7 @@ int job_check_devices(const struct job *j, int nps, struct err *e)
     bool failed = false;
 
     for (size_t k = 0; k < COUNT_OF(LISTS); k++) {
-        struct node layers = at(j, LISTS[k]);
+        struct node layers = job_at(j, LISTS[k]);
         for (size_t i = 0; json_is_array(layers.v) && i < node_size(&layers); i++) {
             struct node layer = node_item(&layers, i);
             failed |= check_layer_device(&layer, nps, e) < 0;
@@ -151,7 +150,7 @@ static bool has_image(const struct replica_spec *r)
 
 static int check_own_images(const struct job *j, struct err *e)
 {
-    struct node spec = at(j, "spec");
+    struct node spec = job_at(j, "spec");
     bool any = false;
 
     if (given(j, "spec.compile") || given(j, "spec.data"))
@@ -169,10 +168,10 @@ static int check_own_images(const struct job *j, struct err *e)
 static int check_model(struct job *j, struct err *e)
 {
     static const char *const NEEDED[] = { "compile", "data", "fit" };
-    struct node spec = at(j, "spec");
+    struct node spec = job_at(j, "spec");
 
-    j->model = at(j, "spec.model");
-    j->compile = at(j, "spec.compile");
+    j->model = job_at(j, "spec.model");
+    j->compile = job_at(j, "spec.compile");
     j->has_model = node_present(&j->model);
     if (!j->has_model)
         return check_own_images(j, e);
@@ -191,7 +190,7 @@ static int check_model(struct job *j, struct err *e)
 /* The first layer looks up the numbers of words, so columns of words are numbers. */
 static bool takes_categories(const struct job *j)
 {
-    struct node layers = at(j, "spec.model.layers"), first = node_item(&layers, 0);
+    struct node layers = job_at(j, "spec.model.layers"), first = node_item(&layers, 0);
     return json_object_get(first.v, "Embedding") != NULL || json_object_get(first.v, "CategoryEncoding") != NULL;
 }
 
@@ -211,7 +210,7 @@ static int check_encodings(struct job *j, struct err *e)
 static int not_both(const struct job *j, const char *first, const char *second, struct err *e)
 {
     bool flag = source_origin(j->source, first) != NULL;
-    struct node one = at(j, flag ? first : second);
+    struct node one = job_at(j, flag ? first : second);
     const char *other = strrchr(flag ? second : first, '.') + 1, *mine = strrchr(one.path, '.') + 1;
 
     if (source_origin(j->source, one.path) == NULL)
@@ -222,7 +221,7 @@ static int not_both(const struct job *j, const char *first, const char *second, 
 
 static int check_fit(struct job *j, struct err *e)
 {
-    struct node fit = at(j, "spec.fit"), split = at(j, "spec.fit.validationSplit");
+    struct node fit = job_at(j, "spec.fit"), split = job_at(j, "spec.fit.validationSplit");
 
     j->fit.has_seed = given(j, "spec.fit.seed");
     if (j->fit.validation_batch_size == 0)
@@ -253,7 +252,7 @@ static bool stays_inside(const char *path)
 
 static int check_summaries(struct job *j, struct err *e)
 {
-    struct node directory = at(j, "spec.summaries.directory");
+    struct node directory = job_at(j, "spec.summaries.directory");
 
     if (stays_inside(j->summaries.directory))
         return 0;
@@ -289,60 +288,6 @@ static int check_at_most_one(const struct job *j, enum role r, struct err *e)
     return node_error(&count, e, "at most one %s", role_key(r));
 }
 
-static int check_updates(const struct job *j, struct err *e)
-{
-    struct node aggregate = at(j, "spec.strategy.replicasToAggregate"), overlap = at(j, "spec.strategy.overlap");
-    struct node deterministic = at(j, "spec.strategy.deterministic");
-    if (j->strategy.replicas_to_aggregate > 0 && j->strategy.updates != UPDATES_SYNC)
-        return node_error(&aggregate, e, "is for 'updates: sync'; remove it, or set that");
-    if (node_present(&deterministic) && j->strategy.updates != UPDATES_SYNC)
-        return node_error(&deterministic, e, "is for 'updates: sync'; remove it, or set that");
-    if (j->strategy.overlap && j->strategy.updates == UPDATES_SYNC)
-        return node_error(
-            &overlap, e,
-            "with 'updates: sync' the next batch needs the values that the push changes; remove 'overlap'");
-    return 0;
-}
-
-static int check_parameter_server(const struct job *j, int trainers, struct err *e)
-{
-    struct node specs = at(j, "spec.replicaSpecs");
-
-    if (check_updates(j, e) < 0)
-        return -1;
-    if (node_present(&specs) && j->replicas[ROLE_PS].count == 0)
-        return node_error(&specs, e, "strategy ParameterServer needs parameter servers; add 'PS: {replicas: 1}'");
-    if (node_present(&specs) && trainers == 0)
-        return node_error(&specs, e, "no replica trains; add 'Worker: {replicas: 1}' or 'Chief: {}'");
-    return 0;
-}
-
-static int check_single(const struct job *j, int trainers, struct err *e)
-{
-    struct node specs = at(j, "spec.replicaSpecs");
-
-    struct node overlap = at(j, "spec.strategy.overlap");
-
-    struct node updates = at(j, "spec.strategy.updates");
-
-    if (j->strategy.updates != UPDATES_ASYNC)
-        return node_error(&updates, e,
-                          "is for ParameterServer, and the job has no PS; remove it, or add 'PS: {replicas: 1}'");
-    if (check_updates(j, e) < 0)
-        return -1;
-    if (j->strategy.overlap)
-        return node_error(&overlap, e, "strategy Single has no pushes to overlap with; remove 'overlap'");
-    if (j->replicas[ROLE_PS].count > 0)
-        return node_error(&j->replicas[ROLE_PS].node, e,
-                          "strategy Single has no parameter servers; remove PS, or the strategy");
-    if (trainers > 1)
-        return node_error(&specs, e, "%d processes train, but no PS holds the variables; add 'PS: {replicas: 1}'",
-                          trainers);
-    if (node_present(&specs) && trainers == 0)
-        return node_error(&specs, e, "no replica trains; add 'Worker: {replicas: 1}'");
-    return 0;
-}
-
 static int check_replicas(struct job *j, struct err *e)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
@@ -354,8 +299,7 @@ static int check_replicas(struct job *j, struct err *e)
         return 0;
     if (!given(j, "spec.strategy.name"))
         j->strategy.name = j->replicas[ROLE_PS].count > 0 ? STRATEGY_PARAMETER_SERVER : STRATEGY_SINGLE;
-    int trainers = j->replicas[ROLE_CHIEF].count + j->replicas[ROLE_WORKER].count;
-    return j->strategy.name == STRATEGY_SINGLE ? check_single(j, trainers, e) : check_parameter_server(j, trainers, e);
+    return strategy_check(j, e);
 }
 
 /* ---- what concerns a cluster only ---- */
@@ -445,7 +389,7 @@ static int check_templates(const struct job *j, struct err *e)
 /* The operator finds its pods by these. */
 static int check_pod_labels(const struct job *j, struct err *e)
 {
-    struct node labels = at(j, "spec.podDefaults.labels");
+    struct node labels = job_at(j, "spec.podDefaults.labels");
     const char *key;
     json_t *v;
 
@@ -463,7 +407,7 @@ static int check_pod_labels(const struct job *j, struct err *e)
  * known here. */
 static int check_addresses(const struct job *j, struct err *e)
 {
-    struct node ns = at(j, "metadata.namespace"), specs = at(j, "spec.replicaSpecs");
+    struct node ns = job_at(j, "metadata.namespace"), specs = job_at(j, "spec.replicaSpecs");
     const char *given = json_string_value(ns.v);
     struct cluster_names n = { .job = j->name, .ns = given != NULL ? given : "default", .domain = "" };
 
@@ -486,11 +430,11 @@ static int check_restart_scope(const struct job *j, struct err *e)
 
 static int check_cluster_fields(struct job *j, struct err *e)
 {
-    struct node stall = at(j, "spec.runPolicy.stallSeconds");
-    struct node policy = at(j, "spec.runPolicy.stallPolicy"), tensorboard = at(j, "spec.tensorboard");
-    struct node data = at(j, "spec.storage.data"), output = at(j, "spec.storage.output");
-    struct node manager = at(j, "spec.managedBy");
-    struct node output_read_only = at(j, "spec.storage.output.persistentVolumeClaim.readOnly");
+    struct node stall = job_at(j, "spec.runPolicy.stallSeconds");
+    struct node policy = job_at(j, "spec.runPolicy.stallPolicy"), tensorboard = job_at(j, "spec.tensorboard");
+    struct node data = job_at(j, "spec.storage.data"), output = job_at(j, "spec.storage.output");
+    struct node manager = job_at(j, "spec.managedBy");
+    struct node output_read_only = job_at(j, "spec.storage.output.persistentVolumeClaim.readOnly");
 
     j->run_policy.has_ttl = given(j, "spec.runPolicy.ttlSecondsAfterFinished");
     if (j->run_policy.stall_policy != STALL_NOTIFY && j->run_policy.stall_seconds == 0)
@@ -518,7 +462,7 @@ static int check_resources(struct job *j, struct err *e)
     static const char *const PATHS[] = { "spec.tensorboard.resources.requests", "spec.tensorboard.resources.limits",
                                          "spec.runPolicy.schedulingPolicy.minResources" };
     for (size_t i = 0; i < COUNT_OF(PATHS); i++) {
-        struct node map = at(j, PATHS[i]);
+        struct node map = job_at(j, PATHS[i]);
         if (quantity_check_map(&map, e) < 0)
             return -1;
     }

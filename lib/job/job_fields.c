@@ -7,7 +7,7 @@
 #define NAMES(array)       .names = (array), .nnames = COUNT_OF(array), .nworking = COUNT_OF(array)
 #define NO_MAX             INT64_MAX
 
-enum { REPLICAS_MAX = 5000, BATCH_MAX = 1 << 24, KEEP_MAX = 1000000, EPOCHS_MAX = 1000000000 };
+enum { REPLICAS_MAX = 5000, TOWERS_MAX = 256, BATCH_MAX = 1 << 24, KEEP_MAX = 1000000, EPOCHS_MAX = 1000000000 };
 #define STEPS_MAX INT64_C(1000000000000000) /* far from where sums and products with it overflow */
 
 /* ---- model and compile: lib/nn checks their values ---- */
@@ -74,7 +74,8 @@ static const struct field FIT[] = {
     { "steps", FIELD_INT, DEST(struct job, fit.steps), .min = 1, .max = STEPS_MAX,
       .help = "The global step to stop at (TensorFlow's StopAtStepHook).", .rerun = RERUN_LONGER },
     { "batchSize", FIELD_INT, DEST(struct job, fit.batch_size), .min = 1, .max = BATCH_MAX, .fallback = "32",
-      .help = "Examples of one batch; an update of `updates: sync` has `replicasToAggregate` batches.",
+      .help = "Examples of one batch; an update of `updates: sync` and `Mirrored` has `replicasToAggregate` "
+              "batches.",
       .rerun = RERUN_REBASE },
     { "validationBatchSize", FIELD_INT, DEST(struct job, fit.validation_batch_size), .min = 1, .max = BATCH_MAX,
       .fallback_text = "`batchSize`", .help = "Examples in one batch of an evaluation. Does not change its result.",
@@ -129,33 +130,44 @@ static const struct field_table FIT_FIELDS = { "spec.fit", "Duration and batches
 
 /* ---- strategy ---- */
 
-static const char *const STRATEGIES[] = { "ParameterServer", "Single",  "MultiWorkerMirrored",
-                                          "Mirrored",        "Hogwild", "Pipeline" };
+static const char *const STRATEGIES[] = { "ParameterServer",     "Single",  "Mirrored", "Hogwild",
+                                          "MultiWorkerMirrored", "Pipeline" };
 static const char *const UPDATES[] = { "async", "sync", "bounded" };
 static const char *const PLACEMENTS[] = { "greedy", "round_robin" };
 static const struct field STRATEGY[] = {
     { "name", FIELD_CHOICE, DEST(struct job, strategy.name), .names = STRATEGIES, .nnames = COUNT_OF(STRATEGIES),
-      .nworking = 2, .fallback_text = "`ParameterServer` if there are PS, else `Single`",
-      .help = "Location of the variables: on parameter servers, or in the single training process." },
+      .nworking = 4, .fallback_text = "`ParameterServer` if there are PS, else `Single`",
+      .help =
+          "Location of the variables, and who computes: on parameter servers; or in the only training process, with "
+          "one thread (Single) or several: Mirrored averages the gradients of a group of batches before an update, "
+          "Hogwild applies each gradient at once. See [strategies](strategies.md)." },
+    { "replicas", FIELD_INT, DEST(struct job, strategy.replicas), .min = 1, .max = TOWERS_MAX,
+      .fallback_text = "**required** with `Mirrored`",
+      .help = "`Mirrored`: the number of threads that compute gradients. The result does not depend on it, if "
+              "`replicasToAggregate` is the same." },
+    { "concurrentSteps", FIELD_INT, DEST(struct job, strategy.concurrent_steps), .min = 1, .max = TOWERS_MAX,
+      .fallback_text = "**required** with `Hogwild`",
+      .help = "`Hogwild`: the number of threads that compute and apply gradients without waiting for each other." },
     { "updates", FIELD_CHOICE, DEST(struct job, strategy.updates), .names = UPDATES, .nnames = COUNT_OF(UPDATES),
       .nworking = 2, .fallback = "async",
-      .help =
-          "When gradients are applied. async: as soon as they arrive. sync: those of a group of batches together, as "
-          "their mean, so that the result does not depend on the number of workers or on time. See "
-          "[strategies](strategies.md)." },
+      .help = "`ParameterServer`: when gradients are applied. async: as soon as they arrive. sync: those of a group of "
+              "batches together, as "
+              "their mean, so that the result does not depend on the number of workers or on time. See "
+              "[strategies](strategies.md)." },
     { "replicasToAggregate", FIELD_INT, DEST(struct job, strategy.replicas_to_aggregate), .min = 1, .max = 10000,
-      .fallback_text = "Worker.replicas when the run begins",
-      .help = "`updates: sync`: the number of batches that make one update. It stays the same when workers come or go, "
-              "and for the whole run." },
+      .fallback_text = "Worker.replicas, with `Mirrored` `replicas`, when the run begins",
+      .help = "`updates: sync` and `Mirrored`: the number of batches that make one update. It stays the same when "
+              "workers come or go, and for the whole run." },
     { "deterministic", FIELD_BOOL, DEST(struct job, strategy.deterministic), .fallback = "true",
-      .help =
-          "`updates: sync`: the trained weights have the same bits whatever the number of workers and PS. For that all "
-          "workers need the same versions of OpenBLAS and of the C library. They also need one kind of CPU, or the "
-          "same "
-          "`OPENBLAS_CORETYPE` in their environment. This holds for a run that is continued, too. A worker with "
-          "another "
-          "arithmetic is refused. With false it trains, and the last bits of the weights depend on which worker "
-          "computes which batch." },
+      .help = "`updates: sync` and `Mirrored`: the trained weights have the same bits whatever the number of workers, "
+              "PS and "
+              "threads. For that all workers need the same versions of OpenBLAS and of the C library. They also need "
+              "one kind of CPU, or the "
+              "same "
+              "`OPENBLAS_CORETYPE` in their environment. This holds for a run that is continued, too. A worker with "
+              "another "
+              "arithmetic is refused. With false it trains, and the last bits of the weights depend on which worker "
+              "computes which batch." },
     { "placement", FIELD_CHOICE, DEST(struct job, strategy.placement), NAMES(PLACEMENTS), .fallback = "greedy",
       .help = "Distribution of variables over PS. greedy: balanced by size, with large variables split. round_robin: "
               "whole variables in turn, like TensorFlow's replica_device_setter. `device: ps:1` of a layer places its "

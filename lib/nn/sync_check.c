@@ -6,7 +6,7 @@ int sync_check(const struct job *job, const struct model *m, struct err *e)
     struct node optimizer = node_get(&job->compile, "optimizer");
     if (job->strategy.updates != UPDATES_SYNC || !optimizer_clips_norm(model_optimizer(m)))
         return 0;
-    return node_error(
-        node_present(&optimizer) ? &optimizer : &job->compile, e,
-        "clipnorm and global_clipnorm are not available with 'updates: sync' in this release; use clipvalue");
+    return node_error(node_present(&optimizer) ? &optimizer : &job->compile, e,
+                      "clipnorm and global_clipnorm are not available with %s in this release; use clipvalue",
+                      job->strategy.name == STRATEGY_MIRRORED ? "strategy Mirrored" : "'updates: sync'");
 }

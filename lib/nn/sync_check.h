@@ -1,4 +1,4 @@
-/* sync_check - what synchronous updates (strategy.updates: sync) cannot do with a model. Pure. */
+/* sync_check - what synchronous updates (strategy.updates: sync, or Mirrored) cannot do with a model. Pure. */
 #ifndef TRAINYARD_NN_SYNC_CHECK_H
 #define TRAINYARD_NN_SYNC_CHECK_H
 

@@ -73,7 +73,7 @@ explain() { # FIELD WORDS
 explains() {
     explain trainjobs.trainyard.dev "A training job"
     explain trainjobs.trainyard.dev.spec "What to train, and how"
-    explain trainjobs.trainyard.dev.spec.fit.batchSize 'Examples of one batch; an update of `updates: sync` has `replicasToAggregate` batches. Default: 32'
+    explain trainjobs.trainyard.dev.spec.fit.batchSize 'Examples of one batch; an update of `updates: sync` and `Mirrored` has `replicasToAggregate` batches. Default: 32'
     explain trainjobs.trainyard.dev.spec.strategy.name "Not supported yet: MultiWorkerMirrored"
     explain trainjobs.trainyard.dev.spec.replicaSpecs "Worker: Compute the gradients."
     explain trainjobs.trainyard.dev.spec.replicaSpecs.template.spec.containers.image "default is set at the operator"
