@@ -126,8 +126,8 @@ void cli_replicas(const struct job *job, struct buf *out)
     if (!any)
         buf_str(out, "single machine");
     if (job_towers(job) > 0)
-        buf_printf(out, ", %s with %d thread%s", job->strategy.name == STRATEGY_MIRRORED ? "Mirrored" : "Hogwild",
-                   job_towers(job), job_towers(job) == 1 ? "" : "s");
+        buf_printf(out, ", %s with %d thread%s", strategy_name(job->strategy.name), job_towers(job),
+                   job_towers(job) == 1 ? "" : "s");
 }
 
 static int one_to_set(const char *text, struct strlist *sets, struct err *e)

@@ -10,7 +10,7 @@
 #include "http_pages.h"
 #include "net/address.h"
 #include "roles.h"
-#include "trainer.h"
+#include "towers.h"
 
 enum { CHIEF_RPC_THREADS = 4 };
 
@@ -20,7 +20,7 @@ struct leader {
     struct shard *shard;
     struct params *own;    /* local: the trainer's, whose vector the shard updates in place */
     struct params *params; /* the chief's */
-    struct mutex gate;
+    struct mutex gate;     /* for one thread that trains */
     struct chief *chief;
     struct rpc_server *server;
     struct coordinator_client *coord;
@@ -52,7 +52,10 @@ static void open_params(struct leader *l)
         l->params = replica_params(r, r->job_uid);
         return;
     }
-    log_info("Running single-machine training");
+    if (replica_towers(r) > 0)
+        log_info("Running %s training in %d threads", strategy_name(r->job->strategy.name), replica_towers(r));
+    else
+        log_info("Running single-machine training");
     l->shard = shard_new(r->incarnation);
     l->own = params_new_local(r->layout, l->shard, &id); /* the shard uses the vector of the first one */
     l->params = params_new_local(r->layout, l->shard, &id);
@@ -61,7 +64,21 @@ static void open_params(struct leader *l)
 /* Without certificates anybody can call itself by any name. With them the operator may scale a job up. */
 static size_t members_max(const struct replica *r)
 {
-    return r->credentials.rpc.security == RPC_PLAINTEXT ? (size_t)(16 + 4 * cluster_workers(&r->cluster)) : 0;
+    int trainers = cluster_workers(&r->cluster) + replica_towers(r);
+    return r->credentials.rpc.security == RPC_PLAINTEXT ? (size_t)(16 + 4 * trainers) : 0;
+}
+
+static struct mutex *step_gate(struct leader *l)
+{
+    return l->local && replica_towers(l->replica) == 0 ? &l->gate : NULL;
+}
+
+static int workers_wanted(const struct leader *l)
+{
+    const struct replica *r = l->replica;
+    if (l->local)
+        return MAX(replica_towers(r), 1);
+    return MAX(cluster_workers(&r->cluster), (int)replica_trains(r));
 }
 
 static int open_chief(struct leader *l, struct err *e)
@@ -80,10 +97,10 @@ static int open_chief(struct leader *l, struct err *e)
         .job_uid = r->job_uid,
         .data_dir = r->data_dir,
         .incarnation = r->incarnation,
-        .workers_wanted = l->local ? 1 : MAX(cluster_workers(&r->cluster), (int)replica_trains(r)),
+        .workers_wanted = workers_wanted(l),
         .members_max = members_max(r),
         .local = l->local,
-        .step_gate = l->local ? &l->gate : NULL,
+        .step_gate = step_gate(l),
         .report = &REPORT_TO_LOG,
     };
     return chief_new(&config, &l->chief, e);
@@ -107,26 +124,39 @@ static void chief_thread(void *user)
 {
     struct leader *l = user;
     l->result = chief_run(l->chief, &l->error);
-    if (l->result < 0)
-        stop_request(); /* the main thread would wait for a lease that is never granted */
+    if (l->result < 0) { /* who trains would wait for a lease that is never granted */
+        coordinator_stop(chief_coordinator(l->chief), l->error.msg);
+        stop_request();
+    }
+}
+
+/* A failure that is not the chief's stops it, too. */
+static int leader_train(struct leader *l, struct err *e)
+{
+    struct replica *r = l->replica;
+    struct trainer t = { .replica = r,
+                         .name = r->name,
+                         .coord = l->coord,
+                         .params = l->own,
+                         .strategy = strategy_of(r->job, l->local),
+                         .step_gate = step_gate(l),
+                         .stats = r->stats };
+    if (replica_towers(r) > 0)
+        return towers_run(&t, l->shard, e);
+    int trained = trainer_run(&t, e);
+    if (trained < 0 && trainer_failed(e))
+        stop_request();
+    return trained;
 }
 
 /* Trains in this thread while the chief runs in a separate one. The job's result is that of the chief, unless
  * training failed for another reason (a damaged record, for example). That failure then ends the chief, too. */
 static int lead_and_train(struct leader *l, struct err *e)
 {
-    struct trainer t = { .replica = l->replica,
-                         .coord = l->coord,
-                         .params = l->own,
-                         .step_gate = l->local ? &l->gate : NULL,
-                         .stats = l->replica->stats };
     if (thread_start(&l->thread, "chief", chief_thread, l, e) < 0)
         return -1;
     struct err own = { 0 };
-    int trained = trainer_run(&t, &own);
-    bool own_fault = trained < 0 && !err_is(&own, ERR_STOPPED) && !err_is(&own, ERR_DIVERGED);
-    if (own_fault)
-        stop_request();
+    bool own_fault = leader_train(l, &own) < 0 && trainer_failed(&own);
     thread_join(&l->thread);
     if (own_fault && (l->result == 0 || err_is(&l->error, ERR_STOPPED)))
         return err_set(e, own.code, "%s", own.msg);

@@ -19,6 +19,11 @@ size_t replica_ps_count(const struct replica *r)
     return r->cluster.hosts[ROLE_PS].n;
 }
 
+int replica_towers(const struct replica *r)
+{
+    return job_towers(r->job);
+}
+
 bool replica_leads(const struct replica *r)
 {
     return !r->cluster.configured || cluster_is_chief(&r->cluster);
@@ -52,6 +57,10 @@ static int check_cluster(const struct replica *r, struct err *e)
                        c->index);
     if (cluster_chief_address(c) == NULL)
         return err_set(e, ERR_INPUT, "the cluster has neither a chief nor a worker 0");
+    if (c->hosts[ROLE_PS].n > 0 && replica_towers(r) > 0)
+        return err_set(e, ERR_INPUT,
+                       "strategy %s trains in one process, without parameter servers; the cluster has %zu",
+                       strategy_name(r->job->strategy.name), c->hosts[ROLE_PS].n);
     if (c->hosts[ROLE_PS].n == 0 && cluster_workers(c) + (int)c->hosts[ROLE_CHIEF].n > 1)
         return err_set(e, ERR_INPUT, "strategy ParameterServer with several workers needs a ps in the cluster");
     return 0;

@@ -19,10 +19,11 @@ struct params *replica_params(const struct replica *r, const char *job_uid)
     return params_new_grpc(r->layout, r->placement, r->cluster.hosts[ROLE_PS].items, &id, &r->credentials.rpc);
 }
 
-static struct register_request registration_of(const struct replica *r, const char *arithmetic)
+static struct register_request registration_of(const struct trainer *t, const char *arithmetic)
 {
+    const struct replica *r = t->replica;
     return (struct register_request){ .sender = { .job_uid = r->job_uid,
-                                                  .name = r->name,
+                                                  .name = t->name,
                                                   .role = r->cluster.configured ? r->cluster.role : ROLE_WORKER,
                                                   .incarnation = r->incarnation },
                                       .space = r->data.space,
@@ -51,9 +52,11 @@ static int run_member(const struct trainer *t, struct chief_client *m, struct er
         .class_weights = r->class_weights,
         .report = &REPORT_TO_LOG,
         .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
-        .strategy = t->params == NULL ? STRATEGY_PARAMETER_SERVER : STRATEGY_SINGLE,
+        .strategy = t->strategy,
         .overlap = t->params == NULL && r->job->strategy.overlap,
         .step_gate = t->step_gate,
+        .claims = t->claims,
+        .computed = t->computed,
     };
     return session_run(&config, t->stats, e);
 }
@@ -63,6 +66,11 @@ static bool has_finished(void *user, const char *job_uid, int64_t *ret_step)
     return job_end_reached(user, job_uid, ret_step);
 }
 
+bool trainer_failed(const struct err *e)
+{
+    return e->code != ERR_NONE && !err_is(e, ERR_STOPPED) && !err_is(e, ERR_DIVERGED);
+}
+
 int trainer_run(const struct trainer *t, struct err *e)
 {
     const struct replica *r = t->replica;
@@ -70,7 +78,8 @@ int trainer_run(const struct trainer *t, struct err *e)
     AUTO(chief_client) *m = NULL;
     struct job_end end = { .replica = r };
     struct chief_client_config config = { .coordinator = t->coord,
-                                          .identity = registration_of(r, arithmetic),
+                                          .identity = registration_of(t, arithmetic),
+                                          .ignores_signals = t->claims != NULL, /* a group is completed */
                                           .report = &REPORT_TO_LOG,
                                           .width = metrics_width(r->model),
                                           .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),

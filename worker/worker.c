@@ -6,6 +6,6 @@
 int run_worker(struct replica *r, struct err *e)
 {
     AUTO(coordinator_client) *coord = replica_coordinator(r);
-    struct trainer t = { .replica = r, .coord = coord, .stats = r->stats };
+    struct trainer t = { .replica = r, .name = r->name, .coord = coord, .stats = r->stats };
     return trainer_run(&t, e);
 }

@@ -195,7 +195,7 @@ static int stop_and_save(struct chief *c, struct err *e)
         chief_settle_step(c);
     coordinator_set(c->coordinator, c->config.local ? JOB_STOPPING : JOB_STARTING, c->generation,
                     "the chief to come back: it saves a checkpoint and stops");
-    if (!c->config.local && chief_raise_generation(c, 0, &cause) == 0)
+    if (!chief_exact(c) && chief_raise_generation(c, 0, &cause) == 0)
         ps_set_fence(c->ps_set, c->generation);
     ps_set_poll(c->ps_set, POLL_CALL_MS, &ps_set);
     chief_await_reports(c, ordinal_set_count(&ps_set.done));
@@ -289,7 +289,7 @@ static int pass_epochs(struct chief *c, const struct ps_set_view *ps_set, const 
     int taken = chief_take_values(c, over, &values, e);
     if (taken < 0)
         return ignore_transient(-1, e);
-    if (taken > 0 && !c->config.local)
+    if (taken > 0 && !chief_exact(c))
         extend_limit(c, over, coord->done_low);
     if (taken > 0 && chief_record_epochs(c, over, &values, e) < 0)
         return -1;

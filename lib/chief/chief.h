@@ -25,8 +25,9 @@ struct chief_config { /* all borrowed for the lifetime of the chief */
     uint64_t incarnation;
     int workers_wanted;      /* number in the cluster spec, for "workers 1/2" */
     size_t members_max;      /* of the job; 0: COORDINATOR_MEMBERS_MAX */
-    bool local;              /* single machine: checkpoints and evaluations fall between two exact steps */
-    struct mutex *step_gate; /* local: held while a checkpoint is taken */
+    bool local;              /* no ps: all that trains is in this process */
+    struct mutex *step_gate; /* NULL, or held while a checkpoint is taken. With it (Single) checkpoints and evaluations
+                                fall between two exact steps */
     const struct report *report;
 };
 

@@ -54,7 +54,13 @@ int64_t chief_epoch_step(const struct chief *c, int64_t epoch)
 
 bool chief_synchronous(const struct chief *c)
 {
-    return c->config.job->strategy.updates == UPDATES_SYNC && !c->config.local;
+    const struct job *job = c->config.job;
+    return job->strategy.updates == UPDATES_SYNC && (!c->config.local || job->strategy.name == STRATEGY_MIRRORED);
+}
+
+bool chief_exact(const struct chief *c)
+{
+    return c->config.step_gate != NULL;
 }
 
 bool chief_deterministic(const struct chief *c)
@@ -72,7 +78,7 @@ int64_t chief_next_limit(const struct chief *c, int64_t over, int64_t done_low)
 {
     int64_t limit = c->evaluator != NULL ? chief_epoch_end(c, MAX(over, c->recorded_epochs)) : c->total;
     limit = MIN(limit, chief_decided_end(c));
-    int64_t every = c->config.local ? c->config.job->checkpoint.every_steps : 0;
+    int64_t every = chief_exact(c) ? c->config.job->checkpoint.every_steps : 0;
     int64_t step = done_low + c->step_offset;
     return every > 0 ? MIN(limit, (step / every + 1) * every - c->step_offset) : limit;
 }
@@ -81,8 +87,8 @@ int64_t chief_next_limit(const struct chief *c, int64_t over, int64_t done_low)
 
 const char *chief_divergence_cure(const struct chief *c)
 {
-    return strategy_divergence_cure(c->config.local ? STRATEGY_SINGLE : STRATEGY_PARAMETER_SERVER,
-                                    c->config.job->strategy.overlap);
+    const struct job *job = c->config.job;
+    return strategy_divergence_cure(strategy_of(job, c->config.local), job->strategy.overlap);
 }
 
 int chief_check_finite(const struct chief *c, const struct variable *v, const float *values, size_t n, int64_t step,

@@ -129,6 +129,7 @@ int64_t chief_epochs_over(const struct chief *c, int64_t done_low); /* epochs wh
 int64_t chief_epoch_end(const struct chief *c, int64_t epoch);      /* the ordinal after its last one */
 int64_t chief_epoch_step(const struct chief *c, int64_t epoch);     /* the global step at its end */
 bool chief_synchronous(const struct chief *c);
+bool chief_exact(const struct chief *c);         /* one thread trains: checkpoints fall between two of its steps */
 bool chief_deterministic(const struct chief *c); /* synchronous, and one result is promised */
 int64_t chief_next_limit(const struct chief *c, int64_t over,
                          int64_t done_low); /* limit up to which batches may be leased then */

@@ -31,16 +31,22 @@ struct patience {
     bool stopping;
 };
 
-static bool patience_over(struct patience *p, int64_t done)
+static bool patience_over(struct patience *p, const struct coordinator_view *coord)
 {
     int64_t now = clock_ms();
-    if (done != p->done && !p->stopping)
+    if (coord->done != p->done && !p->stopping)
         p->until_ms = now + p->at_most_ms;
-    p->done = done;
+    p->done = coord->done;
     if (stop_count() > 0 && !p->stopping)
         p->until_ms = MIN(p->until_ms, now + SETTLE_MS);
     p->stopping = stop_count() > 0;
     return now >= p->until_ms;
+}
+
+/* This process ends, and none of its threads is left that could complete the step. */
+static bool chief_alone(const struct chief *c, const struct coordinator_view *coord)
+{
+    return c->config.local && coord->workers == 0 && stop_count() > 0;
 }
 
 static int chief_wait_step(struct chief *c, int64_t at_most_ms, struct err *e)
@@ -54,7 +60,7 @@ static int chief_wait_step(struct chief *c, int64_t at_most_ms, struct err *e)
         if (there != 0)
             return there < 0 ? -1 : 0;
         coordinator_view(c->coordinator, &view);
-        if (patience_over(&patience, view.done))
+        if (chief_alone(c, &view) || patience_over(&patience, &view))
             return err_set(e, ERR_TIMEOUT, "no step could be saved: the workers made no progress towards step %lld",
                            (long long)chief_step_of(c, c->save_at));
         if (!c->ending)

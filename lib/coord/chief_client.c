@@ -406,6 +406,11 @@ static int fatal_copy(const struct chief_client *m, struct err *e)
     return err_set(e, m->fatal.code, "%s", m->fatal.msg);
 }
 
+static bool chief_client_stops(const struct chief_client *m)
+{
+    return (stop_count() > 0 && !m->config.ignores_signals) || m->state == JOB_STOPPING;
+}
+
 int chief_client_next(struct chief_client *m, enum chief_client_next *ret, int64_t *ret_ordinal, struct err *e)
 {
     struct wait_state wait = { 0 };
@@ -414,7 +419,7 @@ int chief_client_next(struct chief_client *m, enum chief_client_next *ret, int64
     for (;; wait_change(m, &wait)) {
         if (m->fatal.code != ERR_NONE)
             return fatal_copy(m, e);
-        if (stop_count() > 0 || m->state == JOB_STOPPING || m->diverged >= 0) {
+        if (chief_client_stops(m) || m->diverged >= 0) {
             *ret = CHIEF_CLIENT_STOPPING;
             return 0;
         }
@@ -503,7 +508,7 @@ int chief_client_generation(struct chief_client *m, uint64_t stale, uint64_t *re
     for (;; wait_change(m, &wait)) {
         if (m->fatal.code != ERR_NONE)
             return fatal_copy(m, e);
-        if (stop_count() > 0 || m->state == JOB_STOPPING)
+        if (chief_client_stops(m))
             return err_set(e, ERR_STOPPED, "stopped while waiting for the job to train");
         if (m->registered && m->state == JOB_FINISHED)
             return err_set(e, ERR_STOPPED, "the job has finished");

@@ -13,6 +13,7 @@
 struct chief_client_config {
     struct coordinator_client *coordinator; /* borrowed */
     struct register_request identity;       /* without `held` and `generation`; its strings are borrowed */
+    bool ignores_signals;                   /* the chief is in this process, and ends the training at a signal */
     const struct report *report;            /* where waits for the chief are explained; NULL: nowhere */
     size_t width;                           /* metrics_width */
     int64_t max_wait_ms;                    /* without a chief (fit.maxWaitSeconds) */

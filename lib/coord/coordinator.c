@@ -420,6 +420,15 @@ void coordinator_set(struct coordinator *c, enum job_state state, uint64_t gener
     str_fmt(c->message, sizeof(c->message), "%s", message);
 }
 
+void coordinator_stop(struct coordinator *c, const char *message)
+{
+    MUTEX_GUARD(&c->lock);
+    if (c->state == JOB_FINISHED)
+        return;
+    c->state = JOB_STOPPING;
+    str_fmt(c->message, sizeof(c->message), "%s", message);
+}
+
 void coordinator_observe(struct coordinator *c, const struct ordinal_set *done, int64_t begun_ms)
 {
     MUTEX_GUARD(&c->lock);

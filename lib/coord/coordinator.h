@@ -56,6 +56,8 @@ MUST_USE int coordinator_request_stop(struct coordinator *c, const struct stop_j
 
 /* What workers receive from now on, with their next call. */
 void coordinator_set(struct coordinator *c, enum job_state state, uint64_t generation, const char *message);
+/* The chief ends: those that train in its process must end, too. */
+void coordinator_stop(struct coordinator *c, const char *message);
 void coordinator_observe(struct coordinator *c, const struct ordinal_set *done, int64_t begun_ms);
 /* Expires leases and members. */
 void coordinator_tick(struct coordinator *c, int64_t now_ms);

@@ -232,6 +232,7 @@ int job_ps_count(const struct job *j);
  * checks. Placed ERR_INPUT. */
 MUST_USE int job_check_devices(const struct job *j, int nps, struct err *e);
 
+const char *strategy_name(enum strategy name);
 /* Threads that compute in the only training process, each as a worker of its own: of Mirrored and Hogwild. 0: other
  * strategies. */
 int job_towers(const struct job *j);

@@ -132,6 +132,11 @@ static const struct field_table FIT_FIELDS = { "spec.fit", "Duration and batches
 
 static const char *const STRATEGIES[] = { "ParameterServer",     "Single",  "Mirrored", "Hogwild",
                                           "MultiWorkerMirrored", "Pipeline" };
+const char *strategy_name(enum strategy name)
+{
+    return STRATEGIES[name];
+}
+
 static const char *const UPDATES[] = { "async", "sync", "bounded" };
 static const char *const PLACEMENTS[] = { "greedy", "round_robin" };
 static const struct field STRATEGY[] = {

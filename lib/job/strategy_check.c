@@ -103,8 +103,9 @@ static int check_single(struct job *j, struct err *e)
 }
 
 /* Its threads are in one process. field: their number. */
-static int check_towers(struct job *j, const char *name, const char *field, struct err *e)
+static int check_towers(struct job *j, const char *field, struct err *e)
 {
+    const char *name = strategy_name(j->strategy.name);
     struct node specs = job_at(j, "spec.replicaSpecs"), strategy = job_at(j, "spec.strategy");
     struct node count = node_get(&j->replicas[ROLE_WORKER].node, "replicas"), towers = node_get(&strategy, field);
     if (!node_present(&towers))
@@ -125,12 +126,12 @@ static int check_towers(struct job *j, const char *name, const char *field, stru
 static int check_mirrored(struct job *j, struct err *e)
 {
     j->strategy.updates = UPDATES_SYNC;
-    return check_towers(j, "Mirrored", "replicas", e);
+    return check_towers(j, "replicas", e);
 }
 
 static int check_hogwild(struct job *j, struct err *e)
 {
-    return check_towers(j, "Hogwild", "concurrentSteps", e);
+    return check_towers(j, "concurrentSteps", e);
 }
 
 int strategy_check(struct job *j, struct err *e)

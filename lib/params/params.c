@@ -13,7 +13,6 @@ static const struct wanted_step NO_STEP = { .at = -1 };
 void params_setup(struct params *p, const struct params_ops *ops, const struct params_admin_ops *admin,
                   const struct layout *l, size_t nps, const struct params_identity *id)
 {
-    size_t bytes = (l->vector * sizeof(float) + VECTOR_ALIGNMENT - 1) / VECTOR_ALIGNMENT * VECTOR_ALIGNMENT;
     p->ops = ops;
     p->admin = admin;
     p->layout = l;
@@ -21,6 +20,11 @@ void params_setup(struct params *p, const struct params_ops *ops, const struct p
     p->nps = nps;
     p->rates = &NO_RATES;
     p->wanted = NO_STEP;
+}
+
+void params_make_vector(struct params *p)
+{
+    size_t bytes = (p->layout->vector * sizeof(float) + VECTOR_ALIGNMENT - 1) / VECTOR_ALIGNMENT * VECTOR_ALIGNMENT;
     p->vector = aligned_alloc(VECTOR_ALIGNMENT, MAX(bytes, VECTOR_ALIGNMENT));
     if (p->vector == NULL)
         abort(); /* as xmalloc: the size is that of a checked model */

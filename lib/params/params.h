@@ -30,6 +30,10 @@ struct params *params_new_grpc(const struct layout *l, const struct placement *p
                                const struct params_identity *id, const struct rpc_credentials *credentials);
 /* Everything in `shard`, which uses the vector of this object (shard_use_vector is called here). */
 struct params *params_new_local(const struct layout *l, struct shard *shard, const struct params_identity *id);
+/* For further threads of this process: the vector is that of the shard, which another params object has. A pull copies
+ * nothing, and the values change while others push; in synchronous training not before this object has pushed its
+ * gradients of the step. */
+struct params *params_new_in_place(const struct layout *l, struct shard *shard, const struct params_identity *id);
 void params_free(struct params *p);
 DEFINE_AUTO(params, params_free);
 

@@ -104,6 +104,7 @@ struct params *params_new_grpc(const struct layout *l, const struct placement *p
 {
     struct remote *r = xcalloc(1, sizeof(*r));
     params_setup(&r->p, &REMOTE, &remote_admin, l, p->nps, id);
+    params_make_vector(&r->p);
     r->wanted.at = -1;
     r->conns = xcalloc(p->nps, sizeof(*r->conns));
     for (size_t i = 0; i < p->nps; i++) {

@@ -48,11 +48,11 @@ struct params { /* the first part of the structure of each form */
     struct params_identity id;
     size_t nps;
     uint64_t generation;
-    const struct rates *rates; /* see params_set_rates; never NULL */
-    struct groups groups;      /* see params_set_groups */
-    bool synchronous;          /* see params_set_synchronous */
-    struct wanted_step wanted; /* by the next push */
-    float *vector;
+    const struct rates *rates;          /* see params_set_rates; never NULL */
+    struct groups groups;               /* see params_set_groups */
+    bool synchronous;                   /* see params_set_synchronous */
+    struct wanted_step wanted;          /* by the next push */
+    float *vector;                      /* owned, see params_make_vector */
     float *gradients[PARAMS_GRADIENTS]; /* memory of params_own_gradients */
     bool in_flight;                     /* a push was started and not finished */
     uint64_t moved;                     /* see params_moved */
@@ -61,7 +61,8 @@ struct params { /* the first part of the structure of each form */
     void *watch_user;
 };
 void params_setup(struct params *p, const struct params_ops *ops, const struct params_admin_ops *admin,
-                  const struct layout *l, size_t nps, const struct params_identity *id); /* vector: zeroed memory */
+                  const struct layout *l, size_t nps, const struct params_identity *id);
+void params_make_vector(struct params *p); /* zeroed memory */
 void params_release(struct params *p);
 /* Memory of the process for params_gradients, allocated by the first call. */
 MUST_USE int params_own_gradients(struct params *p, int which, float **ret, struct err *e);

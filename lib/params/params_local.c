@@ -1,7 +1,9 @@
 /* The local form of params: the parameter vector in a shard of this process. The shard uses the vector of the first
  * params object, so a pull copies nothing and a push is the optimizer. Further objects (the chief's beside the
- * trainer's) copy. */
+ * trainer's) copy, or share that vector. */
 #include <string.h>
+
+#include "base/clock.h"
 
 #include "params/params_internal.h"
 
@@ -9,6 +11,7 @@ struct local {
     struct params p;
     struct shard *shard;
     bool in_place;            /* the shard uses this vector */
+    bool borrows;             /* and another object owns it */
     int64_t *seen, *versions; /* [segment]: of the values in the vector; what a push answers */
     bool has_seen;
     struct push_result result;
@@ -31,6 +34,8 @@ static void local_free(struct params *p)
     struct local *l = local_of(p);
     free(l->seen);
     free(l->versions);
+    if (l->borrows)
+        p->vector = NULL;
     params_release(p);
 }
 
@@ -67,19 +72,34 @@ static int local_pull(struct params *p, bool rest, int64_t deadline_ms, struct e
     return 0;
 }
 
-/* No other thread waits for this one, so what is missing stays missing during the call. */
+/* In place nothing is copied: the values are there when every segment is at the step. */
+static int local_pull_step(struct local *l, int64_t at, struct err *e)
+{
+    const struct layout *layout = l->p.layout;
+    struct shard_caller caller = caller_of(&l->p);
+    struct shard_out out = { .versions = l->seen, .nversions = layout->n };
+    struct shard_vectors vectors = { .values = l->p.vector, .floats = layout->vector };
+    if (l->in_place)
+        return shard_pull_at(l->shard, &caller, (struct shard_part){ 0 }, at, &out, e);
+    return shard_pull_vectors_at(l->shard, &caller, (struct shard_part){ 0 }, at, &vectors, l->seen, layout->n, e);
+}
+
+/* Other threads of this process may push what is missing. */
 static int local_pull_at(struct params *p, int64_t at, int64_t wait_ms, int64_t deadline_ms, struct err *e)
 {
-    (void)wait_ms, (void)deadline_ms;
+    (void)deadline_ms;
     struct local *l = local_of(p);
-    struct shard_caller caller = caller_of(p);
-    struct shard_vectors vectors = { .values = p->vector, .floats = p->layout->vector };
-    if (l->in_place)
-        return err_set(e, ERR_INTERNAL, "a pull of a step into the shard itself");
-    if (shard_pull_vectors_at(l->shard, &caller, (struct shard_part){ 0 }, at, &vectors, l->seen, p->layout->n, e) < 0)
-        return -1;
-    l->has_seen = true;
-    return 0;
+    for (int64_t until = clock_ms() + wait_ms;;) {
+        struct err cause = { 0 };
+        uint64_t seen = shard_updates(l->shard);
+        if (local_pull_step(l, at, &cause) == 0) {
+            l->has_seen = true;
+            return 0;
+        }
+        if (!err_is(&cause, ERR_PENDING) || clock_ms() >= until)
+            return err_set(e, cause.code, "%s", cause.msg);
+        shard_await_update(l->shard, seen, until);
+    }
 }
 
 static void local_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max)
@@ -230,15 +250,30 @@ static const struct params_admin_ops LOCAL_ADMIN = {
     .finish = local_finish,
 };
 
-struct params *params_new_local(const struct layout *layout, struct shard *shard, const struct params_identity *id)
+static struct local *local_new(const struct layout *layout, struct shard *shard, const struct params_identity *id)
 {
     struct local *l = xcalloc(1, sizeof(*l));
     params_setup(&l->p, &LOCAL, &LOCAL_ADMIN, layout, 1, id);
     l->shard = shard;
+    l->seen = xcalloc(layout->n, sizeof(*l->seen));
+    l->versions = xcalloc(layout->n, sizeof(*l->versions));
+    return l;
+}
+
+struct params *params_new_local(const struct layout *layout, struct shard *shard, const struct params_identity *id)
+{
+    struct local *l = local_new(layout, shard, id);
+    params_make_vector(&l->p);
     l->in_place = shard_vector(shard) == NULL;
     if (l->in_place)
         shard_use_vector(shard, l->p.vector);
-    l->seen = xcalloc(layout->n, sizeof(*l->seen));
-    l->versions = xcalloc(layout->n, sizeof(*l->versions));
+    return &l->p;
+}
+
+struct params *params_new_in_place(const struct layout *layout, struct shard *shard, const struct params_identity *id)
+{
+    struct local *l = local_new(layout, shard, id);
+    l->p.vector = shard_vector(shard);
+    l->in_place = l->borrows = true;
     return &l->p;
 }

@@ -267,6 +267,7 @@ static int segment_init(struct shard *s, struct segment *g, const struct segment
 
     g->spec = *spec;
     g->group.previous_at = -1;
+    g->in_place = !own;
     mutex_init(&g->lock);
     g->nslots = spec->kind == VAR_TRAINABLE ? optimizer_slots(s->optimizer) : 0;
     g->pull_at = s->pull_size;
@@ -503,7 +504,7 @@ void shard_brief(struct shard *s, struct shard_info *ret)
 size_t shard_bytes(struct shard *s)
 {
     GATE_SHARED(s);
-    size_t bytes = 0, more = s->groups.size > 0 ? 2 : 0; /* the sum of a group, and the step before */
+    size_t bytes = 0, more = s->groups.size == 0 ? 0 : s->vector != NULL ? 1 : 2; /* sum of a group, step before */
     for (size_t i = 0; i < s->n; i++)
         bytes += (1 + (size_t)s->segments[i].nslots + more) * segment_bytes(&s->segments[i]);
     return bytes;

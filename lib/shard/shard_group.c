@@ -29,14 +29,14 @@ void group_fini(struct segment *g)
 static int group_allocate(struct segment *g, const struct groups *groups, struct err *e)
 {
     struct segment_group *p = &g->group;
-    void *sum, *previous;
+    void *sum, *previous = NULL;
     if (p->has != NULL)
         return 0;
     if (g->spec.kind != VAR_CONST) {
         if (mem_alloc(segment_bytes(g), "the gradients of a group", &sum, e) < 0)
             return -1;
         p->sum = sum;
-        if (mem_alloc(segment_bytes(g), "the values of the step before", &previous, e) < 0)
+        if (!g->in_place && mem_alloc(segment_bytes(g), "the values of the step before", &previous, e) < 0)
             return -1;
         p->previous = previous;
     }
@@ -82,7 +82,7 @@ int group_values(const struct segment *g, int64_t at, const float **ret, struct 
         *ret = g->values;
         return 0;
     }
-    if (at == p->previous_at) {
+    if (at == p->previous_at && !g->in_place) {
         *ret = g->spec.kind == VAR_CONST ? g->values : p->previous;
         return 0;
     }

@@ -23,7 +23,7 @@ struct segment_group {
     bool *has;           /* [end - first] */
     float **waiting;     /* [end - first]: those that came before their turn, or NULL */
     float *sum;          /* weighted; VAR_MOVING: the next values instead */
-    float *previous;     /* values of the step before */
+    float *previous;     /* values of the step before; NULL: the values are in the caller's vector */
     int64_t previous_at; /* first ordinal of that step's group; -1: there is none */
 };
 
@@ -41,6 +41,7 @@ struct segment {
     struct shard_snapshot copy; /* of the step that was announced; data NULL: there is none */
     int64_t copy_at;            /* first ordinal of the group that follows it */
     /* fixed: */
+    bool in_place; /* values: in the caller's vector */
     int nslots;
     size_t pull_at, push_at; /* bytes of pull and push before this segment */
     void *memory;

@@ -41,7 +41,8 @@ static void apply_range(struct segment *g, const struct push *p, const struct op
     struct segment_group *group = &g->group;
     int64_t k = group->end - group->first;
     float mean[CHUNK], *sum = group->sum + at, *values = g->values + at, *slots[OPTIMIZER_MAX_SLOTS] = { NULL };
-    memcpy(group->previous + at, values, n * sizeof(*values));
+    if (group->previous != NULL)
+        memcpy(group->previous + at, values, n * sizeof(*values));
     if (step == NULL) {
         update_average(k == 1 ? values : sum, x, g->spec.momentum, values, n);
         return;

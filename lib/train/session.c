@@ -58,6 +58,7 @@ static int session_init(struct session *s, struct err *e)
                                         .max_wait_ms = c->max_wait_ms,
                                         .overlap = c->overlap,
                                         .step_gate = c->step_gate,
+                                        .claims = c->claims,
                                         .report = c->report,
                                         .applied = report_step,
                                         .in_flight = read_ahead,
@@ -114,8 +115,11 @@ static int run_step(struct session *s, int64_t ordinal, uint64_t waited_ns, stru
     return compute_step(s, step, e) < 0 ? -1 : s->strategy->ops->submit(s->strategy, step, e);
 }
 
-static void count_step(struct session_stats *stats, int64_t ordinal)
+static void count_step(const struct session *s, int64_t ordinal)
 {
+    struct session_stats *stats = s->stats;
+    if (s->config->computed != NULL)
+        atomic_fetch_add_explicit(s->config->computed, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&stats->steps, 1, memory_order_relaxed);
     atomic_store_explicit(&stats->last_ordinal, ordinal, memory_order_relaxed);
 }
@@ -147,7 +151,7 @@ static int session_loop(struct session *s, struct err *e)
         if (done == STEP_OVER)
             chief_client_drop(s->config->chief, ordinal);
         else
-            count_step(s->stats, ordinal);
+            count_step(s, ordinal);
         begun = clock_ns();
     }
 }

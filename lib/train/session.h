@@ -21,9 +21,11 @@ struct session_config {
     const struct class_weights *class_weights; /* NULL: none */
     const struct report *report;
     int64_t max_wait_ms;    /* without a ps */
-    enum strategy strategy; /* STRATEGY_SINGLE: the params are local */
-    bool overlap;           /* as in train/strategy.h, as the next one */
+    enum strategy strategy; /* all but STRATEGY_PARAMETER_SERVER: the params are local */
+    bool overlap;           /* as in train/strategy.h, as the next two */
     struct mutex *step_gate;
+    struct claims *claims;
+    _Atomic int64_t *computed; /* NULL, or counts the batches of this session */
 };
 
 struct session_stats { /* for /metrics and /progress; read by other threads (relaxed) */

@@ -13,20 +13,35 @@ struct train_strategy *strategy_new(enum strategy kind, const struct strategy_co
     static struct train_strategy *(*const NEW[])(const struct strategy_config *config) = {
         [STRATEGY_PARAMETER_SERVER] = strategy_ps_new,
         [STRATEGY_SINGLE] = strategy_single_new,
+        [STRATEGY_MIRRORED] = strategy_mirrored_new,
+        [STRATEGY_HOGWILD] = strategy_hogwild_new,
     };
     if (kind == STRATEGY_PARAMETER_SERVER && config->group_size > 0)
         return strategy_sync_new(config);
     return NEW[kind](config);
 }
 
+enum strategy strategy_of(const struct job *job, bool local)
+{
+    if (!local)
+        return STRATEGY_PARAMETER_SERVER;
+    return job->strategy.name == STRATEGY_PARAMETER_SERVER ? STRATEGY_SINGLE : job->strategy.name;
+}
+
 const char *strategy_divergence_cure(enum strategy kind, bool overlap)
 {
+    static const char *const CURES[] = {
+        [STRATEGY_PARAMETER_SERVER] =
+            "lower the learning rate, set clipnorm, or reduce the staleness of gradients (fewer workers)",
+        [STRATEGY_SINGLE] = "lower the learning rate or set clipnorm",
+        [STRATEGY_MIRRORED] = "lower the learning rate or set clipvalue",
+        [STRATEGY_HOGWILD] =
+            "lower the learning rate, set clipnorm, or reduce the staleness of gradients (strategy.concurrentSteps)",
+    };
     if (overlap)
         return "lower the learning rate, set clipnorm, or reduce the staleness of gradients (strategy.overlap: false, "
                "fewer workers)";
-    return kind == STRATEGY_PARAMETER_SERVER
-               ? "lower the learning rate, set clipnorm, or reduce the staleness of gradients (fewer workers)"
-               : "lower the learning rate or set clipnorm";
+    return CURES[kind];
 }
 
 void strategy_applied(struct train_strategy *s, struct train_step *step, const struct push_result *pushed)
@@ -168,5 +183,15 @@ int strategy_push_again(struct train_strategy *s, struct train_step *step, struc
             return give_up(s, step, cause, e);
     } while (params_push(s->config.params, step->ordinal, step->grads, STRATEGY_PUSH_MS, ret, cause) < 0);
     end_wait_for_ps(s, &wait);
+    return 0;
+}
+
+int strategy_push(struct train_strategy *s, struct train_step *step, struct push_result *ret, struct err *e)
+{
+    struct err cause = { 0 };
+    int64_t begun = clock_ns();
+    if (params_push(s->config.params, step->ordinal, step->grads, STRATEGY_PUSH_MS, ret, &cause) < 0)
+        return strategy_push_again(s, step, &cause, ret, e);
+    step->network_ns += (uint64_t)(clock_ns() - begun);
     return 0;
 }

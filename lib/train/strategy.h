@@ -15,6 +15,7 @@
 #include "coord/chief_client.h"
 #include "job/job.h"
 #include "params/params.h"
+#include "train/claims.h"
 #include "train/step_engine.h"
 
 struct strategy_config {
@@ -27,6 +28,7 @@ struct strategy_config {
     bool overlap;               /* ParameterServer: compute the next batch while a push is in flight */
     struct mutex *step_gate;    /* NULL, or locked around each update (a chief of this process holds it while it takes a
                                    snapshot between two steps) */
+    struct claims *claims;      /* Mirrored: of all threads; else NULL */
     const struct report *report;
     void (*applied)(void *user, const struct train_step *step); /* every segment has its update */
     /* The step's update is in flight and nothing is computed: time to read the next batch. Time added to data_ns is
@@ -63,6 +65,8 @@ struct train_strategy { /* the first part of the structure of each row */
     struct wait_state long_call; /* a pull or push that takes long */
 };
 
+/* How this process trains. local: without ps. A job with ps that is started alone, without a cluster, is Single. */
+enum strategy strategy_of(const struct job *job, bool local);
 struct train_strategy *strategy_new(enum strategy kind, const struct strategy_config *config);
 
 /* What a user can do about training that diverged. Gradients of workers that train in parallel are stale, and a high

@@ -11,6 +11,8 @@ enum { STRATEGY_PUSH_MS = 30000 };
 struct train_strategy *strategy_ps_new(const struct strategy_config *config);
 struct train_strategy *strategy_sync_new(const struct strategy_config *config);
 struct train_strategy *strategy_single_new(const struct strategy_config *config);
+struct train_strategy *strategy_mirrored_new(const struct strategy_config *config);
+struct train_strategy *strategy_hogwild_new(const struct strategy_config *config);
 
 /* The generation from the chief, before any other call. */
 MUST_USE int strategy_begin(struct train_strategy *s, struct err *e);
@@ -23,6 +25,8 @@ MUST_USE int strategy_pull_at(struct train_strategy *s, int64_t at, int64_t wait
  * the cause, when a retry is useless or the failure lasts too long. */
 MUST_USE int strategy_push_again(struct train_strategy *s, struct train_step *step, struct err *cause,
                                  struct push_result *ret, struct err *e);
+/* Pushes the whole gradient of the step, again and again as strategy_push_again(). Adds the time to network_ns. */
+MUST_USE int strategy_push(struct train_strategy *s, struct train_step *step, struct push_result *ret, struct err *e);
 /* Reports the step as applied. */
 void strategy_applied(struct train_strategy *s, struct train_step *step, const struct push_result *pushed);
 

@@ -3,8 +3,6 @@
 #include "nn/metrics/metrics.h"
 #include "train/strategy_internal.h"
 
-#include "base/clock.h"
-
 struct single_strategy {
     struct train_strategy base;
     struct train_step step;
@@ -32,11 +30,7 @@ static int single_begin_step(struct train_strategy *s, int64_t ordinal, struct t
 static int push_step(struct train_strategy *s, struct train_step *step, struct err *e)
 {
     struct push_result pushed = { 0 };
-    struct err cause = { 0 };
-    int64_t begun = clock_ns();
-    if (params_push(s->config.params, step->ordinal, step->grads, STRATEGY_PUSH_MS, &pushed, &cause) == 0)
-        step->network_ns += (uint64_t)(clock_ns() - begun);
-    else if (strategy_push_again(s, step, &cause, &pushed, e) < 0)
+    if (strategy_push(s, step, &pushed, e) < 0)
         return -1;
     strategy_applied(s, step, &pushed);
     return 0;
