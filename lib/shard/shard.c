@@ -266,7 +266,7 @@ static int segment_init(struct shard *s, struct segment *g, const struct segment
     bool own = s->vector == NULL;
 
     g->spec = *spec;
-    g->group.previous_at = -1;
+    g->group.previous_at = g->group.lent = -1;
     g->in_place = !own;
     mutex_init(&g->lock);
     g->nslots = spec->kind == VAR_TRAINABLE ? optimizer_slots(s->optimizer) : 0;
@@ -450,10 +450,12 @@ bool shard_saved(struct shard *s)
 static void describe_segments(struct shard *s, struct shard_info *ret)
 {
     AUTO_FINI(ordinal_set) received = ORDINAL_SET_INIT;
+    struct err ignored;
     for (size_t i = 0; i < s->n; i++) {
         struct segment *g = &s->segments[i];
         MUTEX_GUARD(&g->lock);
         const struct ordinal_set *has = &g->applied;
+        (void)!segment_settle(s, g, &ignored); /* what is received is applied, for whoever pulls then */
         if (s->groups.size > 0) {
             group_received(g, &received);
             has = &received;

@@ -154,10 +154,13 @@ static int find_room(struct shard_out *out, const struct shard_sizes *sizes, siz
 /* ---- pull ---- */
 
 /* Values and version of a segment, of the step that `at` names (shard_pull_at), or of now. to NULL: no values. */
-static int copy_values(struct segment *g, const int64_t *at, float *to, int64_t *ret_version, struct err *e)
+static int copy_values(struct shard *s, struct segment *g, const int64_t *at, float *to, int64_t *ret_version,
+                       struct err *e)
 {
     MUTEX_GUARD(&g->lock);
     const float *values = g->values;
+    if (segment_settle(s, g, e) < 0)
+        return -1;
     if (at != NULL && group_values(g, *at, &values, e) < 0)
         return -1;
     if (to != NULL)
@@ -172,7 +175,7 @@ static int copy_out(struct shard *s, size_t first, size_t end, const int64_t *at
     float *to = out->values;
     for (size_t i = first; i < end; i++) {
         struct segment *g = &s->segments[i];
-        if (copy_values(g, at, to, out->versions != NULL ? &out->versions[i - first] : NULL, e) < 0)
+        if (copy_values(s, g, at, to, out->versions != NULL ? &out->versions[i - first] : NULL, e) < 0)
             return -1;
         to += to != NULL ? g->spec.count : 0;
     }
@@ -188,7 +191,7 @@ static int pull_part(struct shard *s, const struct shard_caller *who, struct sha
     if (at != NULL && s->groups.size == 0)
         return err_set(e, ERR_INPUT, "a pull of a step, and the updates are asynchronous");
     struct shard_sizes sizes = sizes_of(s, part.first, end);
-    if (find_room(out, &sizes, sizes.pull, e) < 0)
+    if (find_room(out, &sizes, sizes.pull, e) < 0 || (at != NULL && shard_settle(s, e) < 0))
         return -1;
     return copy_out(s, part.first, end, at, out, e);
 }
@@ -219,13 +222,21 @@ int shard_pull_vectors_at(struct shard *s, const struct shard_caller *who, struc
                        vectors->floats, nversions, s->vector_floats, end - part.first);
     for (size_t i = part.first; i < end; i++) {
         struct segment *g = &s->segments[i];
-        if (copy_values(g, &at, vectors->values + g->spec.offset, &versions[i - part.first], e) < 0)
+        if (copy_values(s, g, &at, vectors->values + g->spec.offset, &versions[i - part.first], e) < 0)
             return -1;
     }
     return 0;
 }
 
 /* ---- push ---- */
+
+void push_begin(const struct shard *s, struct push *p)
+{
+    p->optimizer = s->optimizer;
+    p->groups = &s->groups;
+    p->announced = &s->announced;
+    p->rate = rates_at(&s->rates, p->ordinal, (double)NAN);
+}
 
 size_t push_grads(struct push *p, const struct segment *g, size_t at, size_t want, const void **ret)
 {
@@ -297,25 +308,35 @@ static void count_push(struct shard *s, const struct push *p, size_t first, int6
         ;
 }
 
+/* Once the updates that were due are made. */
+static void read_versions(struct shard *s, size_t first, size_t end, int64_t *ret)
+{
+    for (size_t i = first; i < end; i++) {
+        MUTEX_GUARD(&s->segments[i].lock);
+        ret[i - first] = s->segments[i].state.t;
+    }
+}
+
 /* Under the gate, all checked. versions: one for each segment, or NULL. */
 static int push_part(struct shard *s, struct push *p, size_t first, size_t end, const int64_t *seen, int64_t *versions,
                      bool *ret_duplicate, struct err *e)
 {
     int64_t begun_ns = clock_ns();
-    p->optimizer = s->optimizer;
-    p->groups = &s->groups;
-    p->announced = &s->announced;
-    p->rate = rates_at(&s->rates, p->ordinal, (double)NAN);
+    push_begin(s, p);
     int rc = 0;
     for (size_t i = first; i < end && rc == 0; i++) {
         size_t at = i - first;
         rc = push_segment(s->policy, &s->segments[i], p, seen != NULL ? seen + at : NULL,
                           versions != NULL ? versions + at : NULL, e);
     }
-    if (p->updates > 0)
+    if (p->updates > 0 || p->due > 0)
         shard_updated(s);
+    if (p->due > 0 && shard_settle(s, rc < 0 ? NULL : e) < 0)
+        rc = -1;
     if (rc < 0)
         return -1;
+    if (p->due > 0 && versions != NULL)
+        read_versions(s, first, end, versions);
     count_push(s, p, first, begun_ns);
     *ret_duplicate = p->taken == 0;
     return 0;

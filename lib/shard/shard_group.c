@@ -9,9 +9,12 @@ enum { MISSING_TOLD = 4 };
 static void group_drop_waiting(struct segment_group *p)
 {
     for (int64_t i = 0; p->waiting != NULL && i < p->end - p->first; i++) {
-        free(p->waiting[i]);
+        if (p->first + i != p->lent)
+            free(p->waiting[i]);
         p->waiting[i] = NULL;
     }
+    p->lent = -1;
+    p->due = false;
 }
 
 void group_fini(struct segment *g)
@@ -22,7 +25,7 @@ void group_fini(struct segment *g)
     free(p->waiting);
     free(p->sum);
     free(p->previous);
-    *p = (struct segment_group){ .previous_at = -1 };
+    *p = (struct segment_group){ .previous_at = -1, .lent = -1 };
     shard_snapshot_fini(&g->copy);
 }
 

@@ -22,6 +22,8 @@ struct segment_group {
     int64_t received;    /* gradients of the group */
     bool *has;           /* [end - first] */
     float **waiting;     /* [end - first]: those that came before their turn, or NULL */
+    int64_t lent;        /* this one is memory of its pusher; -1: none is */
+    bool due;            /* all are there, and the update is not made yet (segment_settle) */
     float *sum;          /* weighted; VAR_MOVING: the next values instead */
     float *previous;     /* values of the step before; NULL: the values are in the caller's vector */
     int64_t previous_at; /* first ordinal of that step's group; -1: there is none */
@@ -41,7 +43,7 @@ struct segment {
     struct shard_snapshot copy; /* of the step that was announced; data NULL: there is none */
     int64_t copy_at;            /* first ordinal of the group that follows it */
     /* fixed: */
-    bool in_place; /* values: in the caller's vector */
+    bool in_place; /* values: in the caller's vector. All who push are threads of this process */
     int nslots;
     size_t pull_at, push_at; /* bytes of pull and push before this segment */
     void *memory;
@@ -117,6 +119,13 @@ void group_describe_missing(const struct segment *g, struct buf *out);
 MUST_USE int group_values(const struct segment *g, int64_t at, const float **ret, struct err *e);
 /* Everything that the segment has: applied, or waiting for the rest of its group. */
 void group_received(const struct segment *g, struct ordinal_set *ret);
+
+/* ---- update_sync.c ---- */
+/* Under the segment's lock: makes the update that is due. Whoever reads a segment calls it first. */
+MUST_USE int segment_settle(struct shard *s, struct segment *g, struct err *e);
+/* Makes all updates that are due, beside other threads that do the same; returns when none is left. Under the gate,
+ * without the lock of a segment. */
+MUST_USE int shard_settle(struct shard *s, struct err *e);
 
 /* ---- shard_store.c ---- */
 /* The state of now is kept for shard_snapshot_at(). Without memory there is no copy, and the snapshot fails. */

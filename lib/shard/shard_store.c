@@ -89,7 +89,7 @@ int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id,
     if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0 || shard_find(s, id, &g, e) < 0)
         return -1;
     MUTEX_GUARD(&g->lock);
-    if (copy_segment(g, ret, e) < 0)
+    if (segment_settle(s, g, e) < 0 || copy_segment(g, ret, e) < 0)
         return -1;
     atomic_store(&s->unconfirmed, true);
     g->clean = g->saved = true;
@@ -107,6 +107,8 @@ int shard_announce_snapshot(struct shard *s, const struct shard_caller *who, int
     for (size_t i = 0; i < s->n; i++) {
         struct segment *g = &s->segments[i];
         MUTEX_GUARD(&g->lock);
+        if (segment_settle(s, g, e) < 0)
+            return -1;
         if (g->group.first == at)
             segment_keep_copy(g, at);
         else if (g->group.first > at && (g->copy.data == NULL || g->copy_at != at))
@@ -143,7 +145,7 @@ int shard_snapshot_at(struct shard *s, const struct shard_caller *who, uint32_t 
     if (s->groups.size == 0)
         return err_set(e, ERR_INPUT, "a snapshot of a step, and the updates are asynchronous");
     MUTEX_GUARD(&g->lock);
-    if (take_copy(g, at, ret, e) < 0)
+    if (segment_settle(s, g, e) < 0 || take_copy(g, at, ret, e) < 0)
         return -1;
     atomic_store(&s->unconfirmed, true);
     g->saved = true;

@@ -19,6 +19,7 @@ struct push { /* one push on its way through the segments */
     bool has_step;
     size_t taken;   /* segments that did not have it */
     size_t updates; /* segments that made an update */
+    size_t due;     /* segments whose update is due: the gradient is lent to them until it is made */
     int64_t staleness;
 };
 
@@ -31,6 +32,8 @@ struct update_policy {
 extern const struct update_policy UPDATE_ASYNC; /* update_async.c */
 extern const struct update_policy UPDATE_SYNC;  /* update_sync.c */
 
+/* What the push needs of the shard; p->ordinal is set. */
+void push_begin(const struct shard *s, struct push *p);
 /* Where the new values of a segment go, or NULL. */
 static inline float *push_values_to(const struct push *p, const struct segment *g)
 {

@@ -23,13 +23,20 @@ static void sum_range(struct segment *g, const struct groups *groups, size_t at,
         update_add(x, w, sum, n);
 }
 
+static void group_drop(struct segment_group *p, int64_t ordinal)
+{
+    if (ordinal != p->lent)
+        free(p->waiting[ordinal - p->first]);
+    p->waiting[ordinal - p->first] = NULL;
+}
+
 /* Those that have come before their turn. */
 static void sum_waiting(struct segment *g, const struct groups *groups)
 {
     struct segment_group *p = &g->group;
     for (; p->next < p->end - 1 && p->waiting[p->next - p->first] != NULL; p->next++) {
-        auto_free float *gradient = TAKE(p->waiting[p->next - p->first]);
-        sum_range(g, groups, 0, gradient, g->spec.count);
+        sum_range(g, groups, 0, p->waiting[p->next - p->first], g->spec.count);
+        group_drop(p, p->next);
     }
 }
 
@@ -81,10 +88,9 @@ static int sync_commit(struct segment *g, struct push *p, struct err *e)
 {
     struct segment_group *group = &g->group;
     int64_t begun = group->first, end = group->end;
-    auto_free float *last = TAKE(group->waiting[end - 1 - begun]);
     if (g->spec.kind == VAR_CONST)
         g->state.t++;
-    else if (apply_all(g, p, last, e) < 0)
+    else if (apply_all(g, p, group->waiting[end - 1 - begun], e) < 0)
         return -1;
     ordinal_set_fini(&g->applied);
     g->applied = (struct ordinal_set){ .low = end, .high = end };
@@ -126,6 +132,19 @@ static int take_gradient(struct segment *g, struct push *p, struct err *e)
     return 0;
 }
 
+/* Of threads of this process. All that is left to add and to apply is done in segment_settle, by all threads that wait
+ * for the step. */
+static void lend_gradient(struct segment *g, struct push *p)
+{
+    struct segment_group *group = &g->group;
+    if (g->spec.kind != VAR_CONST) {
+        group->waiting[p->ordinal - group->first] = (float *)(uintptr_t)(p->vectors.grads + g->spec.offset);
+        group->lent = p->ordinal;
+    }
+    group->due = true;
+    p->due++;
+}
+
 static int sync_take(struct segment *g, struct push *p, struct err *e)
 {
     struct segment_group *group = &g->group;
@@ -135,14 +154,54 @@ static int sync_take(struct segment *g, struct push *p, struct err *e)
     if (p->ordinal < group->first || group->has[p->ordinal - group->first])
         return g->spec.kind == VAR_CONST ? 0 : push_skip(p, g, e);
     bool completes = group->received + 1 == group->end - group->first;
+    bool lends = completes && g->in_place && p->vectors.grads != NULL;
     bool last = completes && p->ordinal == group->end - 1; /* goes into the update where it was received */
-    if (g->spec.kind != VAR_CONST && !last && take_gradient(g, p, e) < 0)
+    if (lends)
+        lend_gradient(g, p);
+    else if (g->spec.kind != VAR_CONST && !last && take_gradient(g, p, e) < 0)
         return -1;
     group->has[p->ordinal - group->first] = true;
     group->received++;
-    if (!completes)
+    if (!completes || lends)
         return 1;
     return sync_commit(g, p, e) < 0 ? -1 : 1;
 }
 
 const struct update_policy UPDATE_SYNC = { .take = sync_take };
+
+/* ---- updates that are due ---- */
+
+int segment_settle(struct shard *s, struct segment *g, struct err *e)
+{
+    struct push p = { .ordinal = g->group.first };
+    if (!g->group.due)
+        return 0;
+    push_begin(s, &p);
+    sum_waiting(g, &s->groups);
+    return sync_commit(g, &p, e);
+}
+
+static int settle_if_free(struct shard *s, struct segment *g, struct err *e)
+{
+    if (!mutex_trylock(&g->lock))
+        return 0;
+    int rc = segment_settle(s, g, e);
+    mutex_unlock(&g->lock);
+    return rc;
+}
+
+/* Each thread takes the segments that no other one works on, and then waits for those of the others. */
+int shard_settle(struct shard *s, struct err *e)
+{
+    if (s->vector == NULL)
+        return 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (settle_if_free(s, &s->segments[i], e) < 0)
+            return -1;
+    for (size_t i = 0; i < s->n; i++) {
+        MUTEX_GUARD(&s->segments[i].lock);
+        if (segment_settle(s, &s->segments[i], e) < 0)
+            return -1;
+    }
+    return 0;
+}

@@ -20,11 +20,20 @@ static inline void begin(struct shard *s, const struct shard_caller *who, const 
     ck_ok_e(shard_serve(s, who, &e));
 }
 
-static inline struct shard *synchronous(const struct layout *l, const char *optimizer, const float *vector)
+/* place: the values are there, or NULL. */
+static inline struct shard *synchronous_in(float *place, const struct layout *l, const char *optimizer,
+                                           const float *vector)
 {
     struct shard *s = shard_new(11);
+    if (place != NULL)
+        shard_use_vector(s, place);
     begin(s, &CHIEF, &G, l, optimizer, vector);
     return s;
+}
+
+static inline struct shard *synchronous(const struct layout *l, const char *optimizer, const float *vector)
+{
+    return synchronous_in(NULL, l, optimizer, vector);
 }
 
 /* The gradient of an ordinal: a function of it, and of nothing else. */

@@ -18,12 +18,12 @@ START_TEST(the_order_of_arrival_does_not_matter)
     static const char *const OPTIMIZERS[] = { SGD, ADAM };
     AUTO(layout) *l = small_layout();
     for (size_t o = 0; o < COUNT_OF(OPTIMIZERS); o++) {
-        float want[FLOATS] = { 0 }, got[FLOATS] = { 0 }, init[FLOATS] = { 0 };
+        float want[FLOATS] = { 0 }, got[FLOATS] = { 0 }, init[FLOATS] = { 0 }, place[FLOATS] = { 0 };
         reference(OPTIMIZERS[o], want);
         fill(l, 99, init);
         for (uint64_t round = 0; round < 30; round++) {
             struct rng r = rng_at(round, RNG_TEST, 0, 0);
-            AUTO(shard) *s = synchronous(l, OPTIMIZERS[o], init);
+            AUTO(shard) *s = synchronous_in(round % 2 == 1 ? place : NULL, l, OPTIMIZERS[o], init);
             for (int64_t first = 0; first < 2 * EPOCH; first = groups_end(&G, first)) {
                 int64_t n = groups_end(&G, first) - first, order[4];
                 for (int64_t i = 0; i < n; i++)
