@@ -50,6 +50,7 @@ START_TEST(only_asynchronous_pushes_take_gradients_by_variable)
     ck_assert(first_step(&w, STRATEGY_PARAMETER_SERVER, false));
     ck_assert(!first_step(&w, STRATEGY_PARAMETER_SERVER, true)); /* an earlier push is in flight */
     ck_assert(!first_step(&w, STRATEGY_SINGLE, false));          /* an update is between two steps */
+    ck_assert(!first_step(&w, STRATEGY_HOGWILD, false));         /* a push is no message */
     world_close(&w);
 }
 END_TEST
@@ -66,8 +67,23 @@ END_TEST
 START_TEST(the_cure_names_staleness_only_where_there_is_some)
 {
     ck_assert_ptr_null(strstr(strategy_divergence_cure(STRATEGY_SINGLE, false), "staleness"));
+    ck_assert_ptr_null(strstr(strategy_divergence_cure(STRATEGY_MIRRORED, false), "staleness"));
+    ck_assert_ptr_nonnull(strstr(strategy_divergence_cure(STRATEGY_HOGWILD, false), "strategy.concurrentSteps"));
     ck_assert_ptr_nonnull(strstr(strategy_divergence_cure(STRATEGY_PARAMETER_SERVER, false), "fewer workers"));
     ck_assert_ptr_nonnull(strstr(strategy_divergence_cure(STRATEGY_PARAMETER_SERVER, true), "strategy.overlap: false"));
+}
+END_TEST
+
+/* A job with ps that is started without a cluster is one process. */
+START_TEST(the_strategy_is_that_of_the_job_or_single)
+{
+    struct job job = { .strategy.name = STRATEGY_PARAMETER_SERVER };
+    ck_assert_int_eq(strategy_of(&job, false), STRATEGY_PARAMETER_SERVER);
+    ck_assert_int_eq(strategy_of(&job, true), STRATEGY_SINGLE);
+    job.strategy.name = STRATEGY_MIRRORED;
+    ck_assert_int_eq(strategy_of(&job, true), STRATEGY_MIRRORED);
+    job.strategy.name = STRATEGY_SINGLE; /* it got a cluster with ps by hand */
+    ck_assert_int_eq(strategy_of(&job, false), STRATEGY_PARAMETER_SERVER);
 }
 END_TEST
 
@@ -78,6 +94,7 @@ Suite *test_suite(void)
     tcase_add_test(t, only_asynchronous_pushes_take_gradients_by_variable);
     tcase_add_test(t, clipping_needs_the_whole_gradient);
     tcase_add_test(t, the_cure_names_staleness_only_where_there_is_some);
+    tcase_add_test(t, the_strategy_is_that_of_the_job_or_single);
     suite_add_tcase(s, t);
     return s;
 }
