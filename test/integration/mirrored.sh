@@ -75,3 +75,104 @@ mirrored_is_beyond() { # N
     last=$(grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -1 | grep -oE '[0-9]+')
     [ "${last:-0}" -ge $((${first:-0} + $1)) ]
 }
+
+# Stopped by a signal: the step that has begun is completed and saved.
+test_mirrored_stops_after_a_step() {
+    local pid code began stops=0
+    towers_job "name: Mirrored, replicas: 3, replicasToAggregate: 4" 's/epochs: 2/epochs: 100/; s/units: 20000/units: 1000/'
+    sync_run quiet || return
+    while [ $stops -lt 2 ]; do
+        trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+        pid=$!
+        wait_for 60 mirrored_is_beyond 40
+        began=$SECONDS
+        kill -TERM $pid
+        wait $pid
+        code=$?
+        [ $code = 143 ] || problem "exit code $code after SIGTERM"
+        at_most $((SECONDS - began)) 10 "the time to stop"
+        want_line 'checkpoint of step [0-9]+ saved'
+        want_no_line 'no step could be saved'
+        stops=$((stops + 1))
+    done
+    sync_run run || return
+    want_line 'restoring .*: step [1-9]'
+    [ "$(hash_of run)" = "$(hash_of quiet)" ] || wrong "the weights differ from those of a run without a stop"
+}
+
+# A run continues under each other strategy, at the end of a group.
+test_towers_and_other_strategies_continue_each_other() {
+    local epochs=1 strategy
+    sync_job 's/units: 20000/units: 100/; s/epochs: 2/epochs: 1/'
+    sync_run run --replicas ps=2,worker=2 || return
+    for strategy in 'name: Mirrored, replicas: 2' 'name: Hogwild, concurrentSteps: 2' 'name: Single' 'name: Mirrored, replicas: 3' \
+        'name: Mirrored, replicas: 1' 'name: Hogwild, concurrentSteps: 1' 'name: ParameterServer, updates: sync, replicasToAggregate: 5'; do
+        epochs=$((epochs + 1))
+        towers_job "$strategy" 's/units: 20000/units: 100/'
+        [[ $strategy != *ParameterServer* ]] || printf '  replicaSpecs: {Chief: {}, PS: {replicas: 1}, Worker: {replicas: 2}}\n' >>"$dir/job.yaml"
+        sync_run run --resume --set fit.epochs=$epochs || return
+        want_line "restoring .*: step [1-9][0-9]*, $((50 * (epochs - 1))) of $((50 * epochs)) batches done"
+        want_line "epoch $epochs/$epochs done"
+        # k stays that of the run until another one is given, or a strategy without groups comes between
+        case $epochs in
+        2) want_line '4 batches of 30 examples make a step' ;;
+        5 | 6) want_line '3 batches of 30 examples make a step' ;;
+        8) want_line '5 batches of 30 examples make a step' ;;
+        *) want_no_line 'make a step' ;;
+        esac
+    done
+    # within a group of 4: 2 of the last group's batches are applied one by one
+    towers_job 'name: Hogwild, concurrentSteps: 2' 's/units: 20000/units: 100/; s/epochs: 2/steps: 15/'
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/within" || return
+    towers_job 'name: Mirrored, replicas: 4' 's/units: 20000/units: 100/; s/epochs: 2/steps: 40/'
+    want_exit 2 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/within" --resume
+    want_line 'checkpoint .*model.ckpt-15 is not at the end of a group of 4 batches'
+}
+
+# A failure of one thread ends the process, and is told once.
+test_towers_fail_once() {
+    local strategy
+    { echo a,b,y && seq 1 400 | sed 's/.*/1,2,3/; 350s/1/five/'; } >"$dir/t.csv"
+    for strategy in 'name: Mirrored, replicas: 3' 'name: Hogwild, concurrentSteps: 3'; do
+        rm -rf "$dir/run"
+        cat >"$dir/job.yaml" <<YAML
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: bad}
+spec:
+  model: {inputShape: [2], layers: [{Dense: {units: 1}}]}
+  compile: {optimizer: {SGD: {learning_rate: 0.001}}, loss: mse}
+  data: {train: {format: csv, files: t.csv, label: y, shuffle: false}}
+  fit: {epochs: 100, batchSize: 2}
+  strategy: {$strategy}
+YAML
+        want_exit 2 trainyard-worker --job "$dir/job.yaml" --data-dir "$dir" --output-dir "$dir/run"
+        [ "$(grep -c 't.csv:351.*five' "$dir/out")" = 1 ] || problem "the damaged record is named $(grep -c 't.csv:351.*five' "$dir/out") times: $(tail -n 3 "$dir/out")"
+        sed -i 's/five/1/' "$dir/t.csv"
+        want_exit 3 trainyard run "$dir/job.yaml" --data-dir "$dir" --output-dir "$dir/run" --fresh --set compile.optimizer.SGD.learning_rate=1e30
+        [ "$(grep -c 'error: .*diverged' "$dir/out")" = 1 ] || problem "the divergence is told $(grep -c 'error: .*diverged' "$dir/out") times"
+        sed -i '351s/1/five/' "$dir/t.csv"
+    done
+}
+
+# Counting counts each batch once in every cell, also when the process is killed and continued with other threads.
+test_towers_count_each_batch_once() {
+    local strategy n pid
+    for strategy in "name: Hogwild, concurrentSteps: N" "name: Mirrored, replicasToAggregate: 3, replicas: N"; do
+        counting_job 400
+        rm -rf "$dir/run"
+        sed -i "s/^  replicaSpecs:/  strategy: {${strategy/N/2}}/; /^  strategy:/q; s/everySeconds: 0.5/everySeconds: 0.05/" "$dir/job.yaml"
+        for n in 4 1 3; do
+            trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+            pid=$!
+            wait_for 60 mirrored_is_beyond 500
+            kill -9 $pid
+            wait $pid 2>/dev/null
+            sed -E -i "s/(concurrentSteps|replicas): [0-9]+/\1: $n/" "$dir/job.yaml"
+        done
+        [ ! -s "$dir/run/finished" ] || problem "the run ended before it was killed"
+        want_exit 0 trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" || return
+        want_line 'restoring .*: step [1-9]'
+        want_count $((400 * batches))
+    done
+}
