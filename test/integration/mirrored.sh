@@ -18,15 +18,16 @@ want_shares() { # N BATCHES
     [ $n = "$1" ] && [ $all = "$2" ] || wrong "the shares are '$(shares)', of $1 threads and $2 batches"
 }
 
-# One hash: of ps and workers, and of any number of threads.
+# One hash: of ps and workers, and of any number of threads. clipvalue clips the mean of a group.
 test_mirrored_gives_the_bits_of_ps() {
-    local n want
-    sync_job
+    local n want clip='s/\{Adam: \{/&clipvalue: 0.001, /'
+    sync_job "$clip"
+    grep -q clipvalue "$dir/job.yaml" || problem "no clipvalue in the job"
     sync_run ps --replicas ps=2,worker=3 || return
     want=$(hash_of ps)
     [ -n "$want" ] || wrong "no hash"
     for n in 1 2 4; do
-        towers_job "name: Mirrored, replicas: $n, replicasToAggregate: 4"
+        towers_job "name: Mirrored, replicas: $n, replicasToAggregate: 4" "$clip"
         sync_run "$n" || return
         want_line "Running Mirrored training in $n threads?"
         want_line "4 batches of 30 examples make a step"
