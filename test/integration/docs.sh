@@ -54,3 +54,18 @@ test_digits_sync_has_one_hash() {
     want=$(hash_of 2)
     [ -n "$want" ] && [ "$(hash_of 4)" = "$want" ] || wrong "2 workers give '$want', 4 '$(hash_of 4)'"
 }
+test_digits_mirrored_has_the_hash_of_digits_sync() {
+    want_exit 0 trainyard run "$data/digits-sync.yaml" --output-dir "$dir/ps" || return
+    want_exit 0 trainyard run "$data/digits-mirrored.yaml" --output-dir "$dir/two" || return
+    want_line 'Test loss: [0-9.]+, Test accuracy: (0\.9[7-9]|1)'
+    want_exit 0 trainyard run "$data/digits-mirrored.yaml" --set strategy.replicas=4 --set strategy.replicasToAggregate=2 --output-dir "$dir/four" || return
+    [ -n "$(hash_of ps)" ] && [ "$(hash_of two)" = "$(hash_of ps)" ] && [ "$(hash_of four)" = "$(hash_of ps)" ] ||
+        wrong "ps give '$(hash_of ps)', 2 threads '$(hash_of two)', 4 '$(hash_of four)'"
+}
+
+test_digits_hogwild_learns() {
+    want_exit 0 trainyard run "$data/digits-hogwild.yaml" --output-dir "$dir/run" || return
+    want_line 'Running Hogwild training in 2 threads'
+    want_line 'Test loss: [0-9.]+, Test accuracy: (0\.9[5-9]|1)'
+    want_line '"step": 1000' "$dir/run/finished"
+}
