@@ -18,9 +18,8 @@ struct leader {
     struct err error;
 };
 
-static inline void leader_open(struct leader *l, struct ps_fixture *ps, const char *output)
+static inline int leader_new(struct leader *l, struct ps_fixture *ps, const char *output, struct err *e)
 {
-    struct err e = { 0 };
     *l = (struct leader){ .result = -2 };
     l->params = ps_params_as(ps, "chief-0", JOB_UID, (uint64_t)(uintptr_t)l);
     struct chief_config config = { .job = ps->job.job,
@@ -35,7 +34,13 @@ static inline void leader_open(struct leader *l, struct ps_fixture *ps, const ch
                                    .job_uid = JOB_UID,
                                    .incarnation = (uint64_t)(uintptr_t)l,
                                    .workers_wanted = 1 };
-    ck_ok_e(chief_new(&config, &l->chief, &e));
+    return chief_new(&config, &l->chief, e);
+}
+
+static inline void leader_open(struct leader *l, struct ps_fixture *ps, const char *output)
+{
+    struct err e = { 0 };
+    ck_ok_e(leader_new(l, ps, output, &e));
 }
 
 static inline void leader_close(struct leader *l)
