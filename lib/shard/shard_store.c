@@ -96,13 +96,18 @@ int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id,
     return 0;
 }
 
+static int admit_step(const struct shard *s, const struct shard_caller *who, struct err *e)
+{
+    if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0)
+        return -1;
+    return s->groups.size > 0 ? 0 : err_set(e, ERR_INPUT, "a snapshot of a step, and the updates are asynchronous");
+}
+
 int shard_announce_snapshot(struct shard *s, const struct shard_caller *who, int64_t at, struct err *e)
 {
     GATE_SHARED(s);
-    if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0)
+    if (admit_step(s, who, e) < 0)
         return -1;
-    if (s->groups.size == 0)
-        return err_set(e, ERR_INPUT, "a snapshot of a step, and the updates are asynchronous");
     atomic_store(&s->announced, at);
     for (size_t i = 0; i < s->n; i++) {
         struct segment *g = &s->segments[i];
@@ -140,10 +145,8 @@ int shard_snapshot_at(struct shard *s, const struct shard_caller *who, uint32_t 
 {
     GATE_SHARED(s);
     struct segment *g;
-    if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0 || shard_find(s, id, &g, e) < 0)
+    if (admit_step(s, who, e) < 0 || shard_find(s, id, &g, e) < 0)
         return -1;
-    if (s->groups.size == 0)
-        return err_set(e, ERR_INPUT, "a snapshot of a step, and the updates are asynchronous");
     MUTEX_GUARD(&g->lock);
     if (segment_settle(s, g, e) < 0 || take_copy(g, at, ret, e) < 0)
         return -1;
