@@ -19,7 +19,7 @@ enum {
     LEASE_MS = 10000,
     HEARTBEAT_MS = 1000,
     SYNC_HEARTBEAT_MS = 150, /* all workers wait for one that is gone */
-    SYNC_SILENCE_MS = 600,
+    SYNC_SILENCE_MS = 600,   /* the threads of one process are gone together, or not at all */
     SYNC_POLL_MS = 50,
     FAILED_LINGER_MS = 2000, /* so that workers are notified why the job failed */
 };
@@ -47,9 +47,10 @@ static void open_coordinator(struct chief *c)
                                                       .window = window,
                                                       .lease_ms = LEASE_MS,
                                                       .heartbeat_ms = sync ? SYNC_HEARTBEAT_MS : HEARTBEAT_MS,
-                                                      .silence_ms = SYNC_SILENCE_MS,
+                                                      .silence_ms = k->local ? UINT32_MAX : SYNC_SILENCE_MS,
                                                       .one_arithmetic = chief_deterministic(c),
                                                       .groups = sync ? c->groups : (struct groups){ 0 },
+                                                      .sharers = k->local ? job_towers(k->job) : 0,
                                                       .members_max = k->members_max });
 }
 

@@ -29,6 +29,7 @@ struct coordinator_config {
      * batches of a worker that was not heard for silence_ms are given to others, because all wait for them. With groups
      * these two times are longer where there are many members. */
     struct groups groups;
+    int64_t sharers; /* threads of this process that will share each group, also before all have registered */
     uint32_t silence_ms;
     bool one_arithmetic; /* a worker with another one than the first is refused (tensor/arithmetic.h) */
 };

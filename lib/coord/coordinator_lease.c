@@ -13,7 +13,7 @@ static int64_t active_workers(const struct coordinator *c)
         const struct member *m = &c->members.items[i];
         n += m->alive && !m->stalled && m->role != ROLE_EVALUATOR;
     }
-    return MAX(n, 1);
+    return MAX(n, MAX(c->config.sharers, 1));
 }
 
 /* Leases shrink towards the limit so that all workers reach it together. */

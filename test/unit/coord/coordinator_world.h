@@ -16,7 +16,7 @@ struct world {
 };
 
 /* group_size 0: asynchronous */
-static inline struct world open_groups(int64_t limit, int64_t group_size)
+static inline struct world open_shared(int64_t limit, int64_t group_size, int64_t sharers)
 {
     struct world d = { .m = small_model(SMALL_DENSE, SMALL_COMPILE) };
     const struct groups groups = { .size = group_size, .batches = 10, .examples = 64, .rest = 64 };
@@ -32,10 +32,16 @@ static inline struct world open_groups(int64_t limit, int64_t group_size)
         .heartbeat_ms = 100,
         .silence_ms = SILENCE_MS,
         .groups = group_size > 0 ? groups : (struct groups){ 0 },
+        .sharers = sharers,
         .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true } });
     coordinator_set(d.c, JOB_TRAINING, 3, "");
     coordinator_allow_below(d.c, limit);
     return d;
+}
+
+static inline struct world open_groups(int64_t limit, int64_t group_size)
+{
+    return open_shared(limit, group_size, 0);
 }
 
 static inline struct world open_coordinator(int64_t limit)

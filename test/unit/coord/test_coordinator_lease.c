@@ -61,6 +61,20 @@ START_TEST(more_workers_than_batches_of_a_group)
 }
 END_TEST
 
+/* The threads of one process are known before they have registered. The first one does not take what the others will
+ * compute at the same time. */
+START_TEST(threads_that_are_to_come_have_a_share)
+{
+    struct world d = open_shared(TOTAL, 4, 4);
+    ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
+    want_batches(&d, "worker-0", 2, "0-1 4-5");
+    ck_assert_int_eq(enrol(&d, "worker-1", 2, 0), 0);
+    want_batches(&d, "worker-1", 3, "1-2 5-6 8-9");
+    want_batches(&d, "worker-0", 2, "2-3 6-7"); /* alone it does not wait for the others */
+    close_coordinator(&d);
+}
+END_TEST
+
 /* A worker waits for lower batches: it gets those, or none. */
 START_TEST(a_worker_may_ask_for_lower_batches_only)
 {
@@ -556,6 +570,7 @@ Suite *test_suite(void)
     TCase *t = tcase_create("all");
     tcase_add_test(t, each_worker_gets_a_share_of_each_group);
     tcase_add_test(t, a_worker_alone_gets_whole_groups);
+    tcase_add_test(t, threads_that_are_to_come_have_a_share);
     tcase_add_test(t, more_workers_than_batches_of_a_group);
     tcase_add_test(t, a_worker_may_ask_for_lower_batches_only);
     tcase_add_test(t, three_workers_of_a_group_of_four);
