@@ -32,11 +32,6 @@ void mutex_lock(struct mutex *m)
     abort_on_error(pthread_mutex_lock(&m->m), "mutex_lock");
 }
 
-bool mutex_trylock(struct mutex *m)
-{
-    return pthread_mutex_trylock(&m->m) == 0;
-}
-
 void mutex_unlock(struct mutex *m)
 {
     abort_on_error(pthread_mutex_unlock(&m->m), "mutex_unlock");

@@ -22,7 +22,6 @@ struct cond {
 void mutex_init(struct mutex *m);
 void mutex_fini(struct mutex *m);
 void mutex_lock(struct mutex *m);
-bool mutex_trylock(struct mutex *m); /* false: another thread has it */
 void mutex_unlock(struct mutex *m);
 static inline void mutex_guard_(struct mutex **m)
 {

@@ -450,12 +450,10 @@ bool shard_saved(struct shard *s)
 static void describe_segments(struct shard *s, struct shard_info *ret)
 {
     AUTO_FINI(ordinal_set) received = ORDINAL_SET_INIT;
-    struct err ignored;
     for (size_t i = 0; i < s->n; i++) {
         struct segment *g = &s->segments[i];
-        MUTEX_GUARD(&g->lock);
+        SETTLED_GUARD(s, g);
         const struct ordinal_set *has = &g->applied;
-        (void)!segment_settle(s, g, &ignored); /* what is received is applied, for whoever pulls then */
         if (s->groups.size > 0) {
             group_received(g, &received);
             has = &received;

@@ -157,10 +157,8 @@ static int find_room(struct shard_out *out, const struct shard_sizes *sizes, siz
 static int copy_values(struct shard *s, struct segment *g, const int64_t *at, float *to, int64_t *ret_version,
                        struct err *e)
 {
-    MUTEX_GUARD(&g->lock);
+    SETTLED_GUARD(s, g);
     const float *values = g->values;
-    if (segment_settle(s, g, e) < 0)
-        return -1;
     if (at != NULL && group_values(g, *at, &values, e) < 0)
         return -1;
     if (to != NULL)
@@ -191,8 +189,10 @@ static int pull_part(struct shard *s, const struct shard_caller *who, struct sha
     if (at != NULL && s->groups.size == 0)
         return err_set(e, ERR_INPUT, "a pull of a step, and the updates are asynchronous");
     struct shard_sizes sizes = sizes_of(s, part.first, end);
-    if (find_room(out, &sizes, sizes.pull, e) < 0 || (at != NULL && shard_settle(s, e) < 0))
+    if (find_room(out, &sizes, sizes.pull, e) < 0)
         return -1;
+    if (at != NULL)
+        shard_settle(s);
     return copy_out(s, part.first, end, at, out, e);
 }
 
@@ -331,8 +331,8 @@ static int push_part(struct shard *s, struct push *p, size_t first, size_t end, 
     }
     if (p->updates > 0 || p->due > 0)
         shard_updated(s);
-    if (p->due > 0 && shard_settle(s, rc < 0 ? NULL : e) < 0)
-        rc = -1;
+    if (p->due > 0)
+        shard_settle(s);
     if (rc < 0)
         return -1;
     if (p->due > 0 && versions != NULL)

@@ -23,7 +23,8 @@ struct segment_group {
     bool *has;           /* [end - first] */
     float **waiting;     /* [end - first]: those that came before their turn, or NULL */
     int64_t lent;        /* this one is memory of its pusher; -1: none is */
-    bool due;            /* all are there, and the update is not made yet (segment_settle) */
+    bool due;            /* all are there, and threads make the update (segment_settle) */
+    size_t handed, open; /* of its floats: given to a thread; not updated yet */
     float *sum;          /* weighted; VAR_MOVING: the next values instead */
     float *previous;     /* values of the step before; NULL: the values are in the caller's vector */
     int64_t previous_at; /* first ordinal of that step's group; -1: there is none */
@@ -121,11 +122,14 @@ MUST_USE int group_values(const struct segment *g, int64_t at, const float **ret
 void group_received(const struct segment *g, struct ordinal_set *ret);
 
 /* ---- update_sync.c ---- */
-/* Under the segment's lock: makes the update that is due. Whoever reads a segment calls it first. */
-MUST_USE int segment_settle(struct shard *s, struct segment *g, struct err *e);
-/* Makes all updates that are due, beside other threads that do the same; returns when none is left. Under the gate,
- * without the lock of a segment. */
-MUST_USE int shard_settle(struct shard *s, struct err *e);
+/* Under the gate, without the lock of a segment: makes the update that is due, beside other threads that do the same.
+ * Returns when it is made. */
+void segment_settle(struct shard *s, struct segment *g);
+void shard_settle(struct shard *s); /* all segments */
+/* The lock of a segment of which no update is due: whoever reads values takes it so. */
+struct mutex *segment_lock_settled(struct shard *s, struct segment *g);
+#define SETTLED_GUARD(s, g)                                                                                            \
+    __attribute__((cleanup(mutex_guard_), unused)) struct mutex *settled_guard_ = segment_lock_settled(s, g)
 
 /* ---- shard_store.c ---- */
 /* The state of now is kept for shard_snapshot_at(). Without memory there is no copy, and the snapshot fails. */

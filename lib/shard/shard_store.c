@@ -88,8 +88,8 @@ int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id,
     struct segment *g;
     if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0 || shard_find(s, id, &g, e) < 0)
         return -1;
-    MUTEX_GUARD(&g->lock);
-    if (segment_settle(s, g, e) < 0 || copy_segment(g, ret, e) < 0)
+    SETTLED_GUARD(s, g);
+    if (copy_segment(g, ret, e) < 0)
         return -1;
     atomic_store(&s->unconfirmed, true);
     g->clean = g->saved = true;
@@ -111,9 +111,7 @@ int shard_announce_snapshot(struct shard *s, const struct shard_caller *who, int
     atomic_store(&s->announced, at);
     for (size_t i = 0; i < s->n; i++) {
         struct segment *g = &s->segments[i];
-        MUTEX_GUARD(&g->lock);
-        if (segment_settle(s, g, e) < 0)
-            return -1;
+        SETTLED_GUARD(s, g);
         if (g->group.first == at)
             segment_keep_copy(g, at);
         else if (g->group.first > at && (g->copy.data == NULL || g->copy_at != at))
@@ -147,8 +145,8 @@ int shard_snapshot_at(struct shard *s, const struct shard_caller *who, uint32_t 
     struct segment *g;
     if (admit_step(s, who, e) < 0 || shard_find(s, id, &g, e) < 0)
         return -1;
-    MUTEX_GUARD(&g->lock);
-    if (segment_settle(s, g, e) < 0 || take_copy(g, at, ret, e) < 0)
+    SETTLED_GUARD(s, g);
+    if (take_copy(g, at, ret, e) < 0)
         return -1;
     atomic_store(&s->unconfirmed, true);
     g->saved = true;

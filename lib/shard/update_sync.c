@@ -2,6 +2,7 @@
  * one update of the segment when all are there. So the result does not depend on who computed them, or when. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "shard/update_kernel.h"
 #include "shard/update_policy.h"
 
@@ -10,11 +11,11 @@ enum { CHUNK = 1024 }; /* floats that are added or applied while they are in the
 /* ---- the sum ---- */
 
 /* A gradient whose turn it is, and which is not the last of its group. */
-static void sum_range(struct segment *g, const struct groups *groups, size_t at, const void *x, size_t n)
+static void sum_range(struct segment *g, const struct push *push, int64_t ordinal, size_t at, const void *x, size_t n)
 {
     struct segment_group *p = &g->group;
-    bool first = p->next == p->first;
-    float w = groups_weight(groups, p->next), *sum = p->sum + at;
+    bool first = ordinal == p->first;
+    float w = groups_weight(push->groups, ordinal), *sum = p->sum + at;
     if (g->spec.kind == VAR_MOVING) /* the next values: each batch of the group counts by itself */
         update_average((first ? g->values : p->sum) + at, x, g->spec.momentum, sum, n);
     else if (first)
@@ -23,20 +24,13 @@ static void sum_range(struct segment *g, const struct groups *groups, size_t at,
         update_add(x, w, sum, n);
 }
 
-static void group_drop(struct segment_group *p, int64_t ordinal)
-{
-    if (ordinal != p->lent)
-        free(p->waiting[ordinal - p->first]);
-    p->waiting[ordinal - p->first] = NULL;
-}
-
 /* Those that have come before their turn. */
-static void sum_waiting(struct segment *g, const struct groups *groups)
+static void sum_waiting(struct segment *g, const struct push *push)
 {
     struct segment_group *p = &g->group;
     for (; p->next < p->end - 1 && p->waiting[p->next - p->first] != NULL; p->next++) {
-        sum_range(g, groups, 0, p->waiting[p->next - p->first], g->spec.count);
-        group_drop(p, p->next);
+        auto_free float *gradient = TAKE(p->waiting[p->next - p->first]);
+        sum_range(g, push, p->next, 0, gradient, g->spec.count);
     }
 }
 
@@ -76,22 +70,18 @@ static int apply_all(struct segment *g, struct push *p, const float *last, struc
             return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
         apply_range(g, p, step, at, x, n);
     }
-    if (step != NULL)
-        optimizer_end(p->optimizer, &g->state);
-    else
-        g->state.t++;
     return 0;
 }
 
-/* All ordinals of the group are there, and all but the last one are in the sum. */
-static int sync_commit(struct segment *g, struct push *p, struct err *e)
+/* The values are those of the next step. */
+static int begin_next(struct segment *g, struct push *p, struct err *e)
 {
     struct segment_group *group = &g->group;
     int64_t begun = group->first, end = group->end;
-    if (g->spec.kind == VAR_CONST)
+    if (g->spec.kind == VAR_TRAINABLE)
+        optimizer_end(p->optimizer, &g->state);
+    else
         g->state.t++;
-    else if (apply_all(g, p, group->waiting[end - 1 - begun], e) < 0)
-        return -1;
     ordinal_set_fini(&g->applied);
     g->applied = (struct ordinal_set){ .low = end, .high = end };
     group->previous_at = begun;
@@ -101,6 +91,15 @@ static int sync_commit(struct segment *g, struct push *p, struct err *e)
     if (atomic_load(p->announced) == end)
         segment_keep_copy(g, end);
     return 0;
+}
+
+/* All ordinals of the group are there, and all but the last one are in the sum. */
+static int sync_commit(struct segment *g, struct push *p, struct err *e)
+{
+    auto_free float *last = TAKE(g->group.waiting[g->group.end - 1 - g->group.first]);
+    if (g->spec.kind != VAR_CONST && apply_all(g, p, last, e) < 0)
+        return -1;
+    return begin_next(g, p, e);
 }
 
 /* ---- one gradient ---- */
@@ -120,7 +119,7 @@ static int take_gradient(struct segment *g, struct push *p, struct err *e)
         if (n == 0)
             return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
         if (in_turn)
-            sum_range(g, p->groups, at, x, n);
+            sum_range(g, p, p->ordinal, at, x, n);
         else
             memcpy(copy + at, x, n * sizeof(*copy));
     }
@@ -128,20 +127,19 @@ static int take_gradient(struct segment *g, struct push *p, struct err *e)
         group->waiting[p->ordinal - group->first] = TAKE(copy);
     else
         group->next++;
-    sum_waiting(g, p->groups);
+    sum_waiting(g, p);
     return 0;
 }
 
-/* Of threads of this process. All that is left to add and to apply is done in segment_settle, by all threads that wait
- * for the step. */
+/* All that is left to add and to apply is done in segment_settle, by all threads that wait for the step. */
 static void lend_gradient(struct segment *g, struct push *p)
 {
     struct segment_group *group = &g->group;
-    if (g->spec.kind != VAR_CONST) {
-        group->waiting[p->ordinal - group->first] = (float *)(uintptr_t)(p->vectors.grads + g->spec.offset);
-        group->lent = p->ordinal;
-    }
+    group->waiting[p->ordinal - group->first] = (float *)(uintptr_t)(p->vectors.grads + g->spec.offset);
+    group->lent = p->ordinal;
     group->due = true;
+    group->handed = 0;
+    group->open = g->spec.count;
     p->due++;
 }
 
@@ -154,7 +152,7 @@ static int sync_take(struct segment *g, struct push *p, struct err *e)
     if (p->ordinal < group->first || group->has[p->ordinal - group->first])
         return g->spec.kind == VAR_CONST ? 0 : push_skip(p, g, e);
     bool completes = group->received + 1 == group->end - group->first;
-    bool lends = completes && g->in_place && p->vectors.grads != NULL;
+    bool lends = completes && g->in_place && p->vectors.grads != NULL && g->spec.kind != VAR_CONST;
     bool last = completes && p->ordinal == group->end - 1; /* goes into the update where it was received */
     if (lends)
         lend_gradient(g, p);
@@ -169,39 +167,107 @@ static int sync_take(struct segment *g, struct push *p, struct err *e)
 
 const struct update_policy UPDATE_SYNC = { .take = sync_take };
 
-/* ---- updates that are due ---- */
+/* ---- updates by several threads of this process ---- */
 
-int segment_settle(struct shard *s, struct segment *g, struct err *e)
+enum { PIECE = 16 * CHUNK }; /* floats that a thread takes at a time */
+
+struct update_piece {
+    struct push push;
+    const struct opt_step *step; /* NULL: of an average */
+    size_t at, n;
+};
+
+/* Under the lock. False: all pieces are given to threads. */
+static bool piece_take(struct shard *s, struct segment *g, struct update_piece *p)
 {
-    struct push p = { .ordinal = g->group.first };
-    if (!g->group.due)
-        return 0;
-    push_begin(s, &p);
-    sum_waiting(g, &s->groups);
-    return sync_commit(g, &p, e);
+    struct segment_group *group = &g->group;
+    if (!group->due || group->handed == g->spec.count)
+        return false;
+    *p = (struct update_piece){ .push.ordinal = group->first, .at = group->handed };
+    p->n = MIN(g->spec.count - p->at, (size_t)PIECE);
+    push_begin(s, &p->push);
+    if (g->spec.kind == VAR_TRAINABLE)
+        p->step = push_step(&p->push, g, group->end - group->first);
+    group->handed += p->n;
+    return true;
 }
 
-static int settle_if_free(struct shard *s, struct segment *g, struct err *e)
+/* Without the lock: no other thread reads or writes these floats before the update is made. */
+static void piece_apply(struct segment *g, const struct update_piece *p)
 {
-    if (!mutex_trylock(&g->lock))
-        return 0;
-    int rc = segment_settle(s, g, e);
-    mutex_unlock(&g->lock);
-    return rc;
+    const struct segment_group *group = &g->group;
+    for (size_t at = p->at, n; at < p->at + p->n; at += n) {
+        n = MIN(p->at + p->n - at, (size_t)CHUNK);
+        for (int64_t i = group->next; i < group->end - 1; i++)
+            sum_range(g, &p->push, i, at, group->waiting[i - group->first] + at, n);
+        apply_range(g, &p->push, p->step, at, group->waiting[group->end - 1 - group->first] + at, n);
+    }
 }
 
-/* Each thread takes the segments that no other one works on, and then waits for those of the others. */
-int shard_settle(struct shard *s, struct err *e)
+/* Under the lock. True: it was the last piece. A group begins here without new memory, so that cannot fail. */
+static bool piece_end(struct segment *g, struct update_piece *p)
+{
+    struct err never;
+    g->group.open -= p->n;
+    return g->group.open == 0 && begin_next(g, &p->push, &never) == 0;
+}
+
+/* Makes a piece of the update that is due. False: there is none to make. */
+static bool segment_help(struct shard *s, struct segment *g)
+{
+    struct update_piece p;
+    bool made;
+    {
+        MUTEX_GUARD(&g->lock);
+        if (!piece_take(s, g, &p))
+            return false;
+    }
+    piece_apply(g, &p);
+    {
+        MUTEX_GUARD(&g->lock);
+        made = piece_end(g, &p);
+    }
+    if (made)
+        shard_updated(s);
+    return true;
+}
+
+static bool segment_due(struct segment *g)
+{
+    MUTEX_GUARD(&g->lock);
+    return g->group.due;
+}
+
+void segment_settle(struct shard *s, struct segment *g)
+{
+    enum { LOOK_MS = 1000 };
+    while (segment_help(s, g))
+        continue;
+    while (segment_due(g)) {
+        uint64_t seen = shard_updates(s);
+        if (!segment_help(s, g) && segment_due(g))
+            shard_await_update(s, seen, clock_ms() + LOOK_MS);
+    }
+}
+
+void shard_settle(struct shard *s)
 {
     if (s->vector == NULL)
-        return 0;
+        return;
     for (size_t i = 0; i < s->n; i++)
-        if (settle_if_free(s, &s->segments[i], e) < 0)
-            return -1;
-    for (size_t i = 0; i < s->n; i++) {
-        MUTEX_GUARD(&s->segments[i].lock);
-        if (segment_settle(s, &s->segments[i], e) < 0)
-            return -1;
+        while (segment_help(s, &s->segments[i]))
+            continue;
+    for (size_t i = 0; i < s->n; i++)
+        segment_settle(s, &s->segments[i]);
+}
+
+struct mutex *segment_lock_settled(struct shard *s, struct segment *g)
+{
+    for (;;) {
+        segment_settle(s, g);
+        mutex_lock(&g->lock);
+        if (!g->group.due)
+            return &g->lock;
+        mutex_unlock(&g->lock);
     }
-    return 0;
 }
