@@ -177,3 +177,32 @@ test_towers_count_each_batch_once() {
         want_count $((400 * batches))
     done
 }
+
+# Callbacks decide at the end of an epoch, as with ps: the same epoch, rates and weights.
+test_mirrored_callbacks_decide_as_with_ps() {
+    local run callbacks='s/^( *fit: \{.*)\}/\1, callbacks: [EarlyStopping: {monitor: val_loss, patience: 2, restore_best_weights: true}, ReduceLROnPlateau: {monitor: loss, patience: 1, factor: 0.5, min_delta: 0.05}]}/; s/units: 20000/units: 200/; s/epochs: 2/epochs: 40/'
+    sync_job "$callbacks"
+    sync_run ps --replicas ps=2,worker=2 || return
+    want_line 'ended +after epoch [0-9]+ by a callback'
+    towers_job "name: Mirrored, replicas: 3, replicasToAggregate: 4" "$callbacks"
+    sync_run mirrored || return
+    for run in ps mirrored; do
+        sed -n '/"epoch"/,/]/p; /"lr"/,/]/p; /"learning_rate"/,/]/p' "$dir/$run/history.json" >"$dir/$run.decided"
+        [ -s "$dir/$run.decided" ] || wrong "no history of $run"
+    done
+    cmp "$dir/ps.decided" "$dir/mirrored.decided" || wrong "the decisions differ"
+    [ -n "$(hash_of ps)" ] && [ "$(hash_of mirrored)" = "$(hash_of ps)" ] || wrong "the weights differ: $(hash_of mirrored), with ps $(hash_of ps)"
+}
+
+# The run continues on a processor of another kind only with deterministic: false.
+test_mirrored_refuses_other_arithmetic() {
+    towers_job "name: Mirrored, replicas: 2" 's/units: 20000/units: 100/; s/epochs: 2/epochs: 1/'
+    on_core Nehalem 0 || return
+    if ! grep -q 'BLAS core Nehalem$' "$dir/out"; then
+        skip_reason="OpenBLAS has no kernels for Nehalem here"
+        return
+    fi
+    on_core Prescott 2 --resume --set fit.epochs=2
+    [ "$(grep -c "error: .*tower-[01] computes with '.*Prescott.*', the job with '.*Nehalem" "$dir/out")" = 1 ] || problem "the refusal is not told once"
+    on_core Prescott 0 --resume --set fit.epochs=2 --set strategy.deterministic=false
+}
