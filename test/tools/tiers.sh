@@ -61,7 +61,7 @@ sanitized() {
     echo "0 passed, 1 failed, 0 skipped"
     return 1
 }
-sanitized_tests="quick_ interrupt two_ps_four_workers towers_count_each_batch_once"
+sanitized_tests="quick_ interrupt two_ps_four_workers towers_fail_once"
 sanitized_tier() { build_units "$1" && parts "run_units $1" "sanitized $1 programs test/integration/run.sh $sanitized_tests"; } # FLAVOUR
 tier_asan() { sanitized_tier asan; }
 tier_tsan() { sanitized_tier tsan; }
