@@ -241,6 +241,8 @@ static bool segment_due(struct segment *g)
 void segment_settle(struct shard *s, struct segment *g)
 {
     enum { LOOK_MS = 1000 };
+    if (!g->in_place)
+        return;
     while (segment_help(s, g))
         continue;
     while (segment_due(g)) {

@@ -156,9 +156,9 @@ YAML
     done
 }
 
-# Counting counts each batch once in every cell, also when the process is killed and continued with other threads.
+# Counting counts each batch once in every cell, also when the process is killed or stopped and continued with other threads.
 test_towers_count_each_batch_once() {
-    local strategy n pid
+    local strategy n pid signal code
     for strategy in "name: Hogwild, concurrentSteps: N" "name: Mirrored, replicasToAggregate: 3, replicas: N"; do
         counting_job 400
         rm -rf "$dir/run"
@@ -167,8 +167,11 @@ test_towers_count_each_batch_once() {
             trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
             pid=$!
             wait_for 60 mirrored_is_beyond 500
-            kill -9 $pid
+            signal=KILL code=137
+            [ $n != 1 ] || signal=TERM code=143
+            kill -$signal $pid
             wait $pid 2>/dev/null
+            [ $? = $code ] || problem "not exit code $code after $signal"
             sed -E -i "s/(concurrentSteps|replicas): [0-9]+/\1: $n/" "$dir/job.yaml"
         done
         [ ! -s "$dir/run/finished" ] || problem "the run ended before it was killed"
