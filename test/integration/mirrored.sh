@@ -209,3 +209,16 @@ test_mirrored_refuses_other_arithmetic() {
     [ "$(grep -c "error: .*tower-[01] computes with '.*Prescott.*', the job with '.*Nehalem" "$dir/out")" = 1 ] || problem "the refusal is not told once"
     on_core Prescott 0 --resume --set fit.epochs=2 --set strategy.deterministic=false
 }
+
+# Held for longer than a lease: the chief, which was held, too, leases the batches again, perhaps to another thread.
+test_long_mirrored_is_held() {
+    local pid
+    towers_job "name: Mirrored, replicas: 3, replicasToAggregate: 4" 's/epochs: 2/epochs: 300/; s/units: 20000/units: 1000/'
+    sync_run quiet || return
+    trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+    pid=$!
+    wait_for 60 mirrored_is_beyond 40
+    kill -STOP $pid && sleep 11 && kill -CONT $pid
+    wait $pid || wrong "the run ended with $?"
+    [ "$(hash_of run)" = "$(hash_of quiet)" ] || wrong "the weights differ from those of a quiet run"
+}
