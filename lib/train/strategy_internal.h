@@ -30,4 +30,12 @@ MUST_USE int strategy_push(struct train_strategy *s, struct train_step *step, st
 /* Reports the step as applied. */
 void strategy_applied(struct train_strategy *s, struct train_step *step, const struct push_result *pushed);
 
+/* ---- strategy_local.c: operations of Single and Hogwild ---- */
+struct train_strategy *strategy_local_new(const struct strategy_ops *ops, const struct strategy_config *config);
+MUST_USE int strategy_local_begin_step(struct train_strategy *s, int64_t ordinal, struct train_step **ret,
+                                       struct err *e);
+MUST_USE int strategy_local_submit(struct train_strategy *s, struct train_step *step, struct err *e);
+MUST_USE int strategy_local_finish(struct train_strategy *s, struct err *e);
+void strategy_local_close(struct train_strategy *s);
+
 #endif
