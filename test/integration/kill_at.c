@@ -8,7 +8,7 @@
  * by libcurl, over all connections. HOLD_AT has the same values. The thread waits there, once in a process, until
  * KILL_MARK is removed, or written to: then no later process waits. The other threads continue.
  *
- * PACE_WHILE names a file: while it exists, each matrix product takes PACE_US more. */
+ * PACE_WHILE names a file: while it exists, each matrix product takes PACE_US microseconds more. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { HEAD = 1024, POLL_US = 10000, PACE_US = 30000 };
+enum { HEAD = 1024, POLL_US = 10000 };
 
 static bool is_ours(void)
 {
@@ -134,10 +134,10 @@ void cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float
 {
     void (*gemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int) =
         replaced("cblas_sgemm");
-    const char *pace = getenv("PACE_WHILE");
+    const char *pace = getenv("PACE_WHILE"), *us = getenv("PACE_US");
     meet_text("before-gemm", "", 0);
     if (pace != NULL && access(pace, F_OK) == 0)
-        usleep(PACE_US);
+        usleep(us != NULL ? (useconds_t)atoi(us) : 0);
     gemm(order, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 

@@ -161,9 +161,10 @@ build_kill_at() {
         problem "kill_at cannot be built"
 }
 # pace, then paced COMMAND... for &: until the test removes $dir/paced, a worker trains some 7 batches/s of counting_job. So a
-# job does not end before the limit of a test, and ends soon after that.
+# job does not end before the limit of a test, and ends soon after that. pace_us: microseconds for each matrix product.
 pace() { build_kill_at; : >"$dir/paced"; }
-paced() { PACE_WHILE=$dir/paced LD_PRELOAD=$kill_at "$@"; }
+paced() { PACE_WHILE=$dir/paced PACE_US=${pace_us:-30000} LD_PRELOAD=$kill_at "$@"; }
+exec_paced() { exec env PACE_WHILE="$dir/paced" PACE_US="${pace_us:-30000}" LD_PRELOAD="$kill_at" "$@"; } # for &: $! is the program
 # held MOMENT MARK ROLE COMMAND...: for &; a thread of the replica waits there until the file MARK, which it makes, is removed
 held() { HOLD_AT=$1 KILL_MARK=$2 KILL_ROLE=$3 LD_PRELOAD=$kill_at "${@:4}"; }
 

@@ -52,7 +52,7 @@ test_stalled_worker() {
     build_kill_at
     KILL_ROLE=worker KILL_MARK=$dir/stalled HOLD_AT=before-gemm LD_PRELOAD=$kill_at exec_run >"$dir/out" 2>&1 &
     pid=$!
-    wait_for 100 grep -q 'are given to other workers' "$dir/out"
+    wait_for 100 grep -q 'other workers compute what it holds' "$dir/out"
     rm -f "$dir/stalled"
     wait $pid || problem "the job failed"
     want_line 'waiting [0-9]+ s for worker-[0-2], which holds batch' "$dir/out"

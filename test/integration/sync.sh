@@ -60,7 +60,7 @@ sync_pid() {
         tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q "\"type\":\"$1\",\"index\":${2:-0}" && echo "$pid"
     done
 }
-# Waits until the run has made 20 more steps.
+# Waits until the run has made some more steps.
 sync_goes_on() {
     local now
     now=$(grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -1 | grep -oE '[0-9]+')
@@ -70,10 +70,11 @@ sync_is_beyond() { ! kill -0 "$pid" 2>/dev/null || [ "$(grep -oE 'step [0-9]+ ep
 
 # Each role is killed and held while the others go on, and the weights are those of a quiet run.
 test_sync_faults_change_nothing() {
-    local pid role
+    local pid role pace_us=1000
     sync_job 's/epochs: 2/epochs: 60/; s/everySteps: 50/everySteps: 5/; s/everySeconds: 600/everySeconds: 0.3/; s/units: 20000/units: 2000/'
     sync_run quiet --replicas ps=1,worker=1 || return
-    trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas ps=2,worker=3 >"$dir/out" 2>&1 &
+    pace
+    exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas ps=2,worker=3 >"$dir/out" 2>&1 &
     pid=$!
     for role in worker chief ps; do
         sync_goes_on
@@ -81,6 +82,7 @@ test_sync_faults_change_nothing() {
         sync_goes_on
         kill -STOP "$(sync_pid $role)" && sleep 1 && kill -CONT "$(sync_pid $role)"
     done
+    rm "$dir/paced"
     wait $pid || wrong "the run ended with $?"
     want_line '^\[ps-0\] generation 2$' # with another chief the state stays
     [ "$(hash_of faults)" = "$(hash_of quiet)" ] || wrong "the weights differ from those of a quiet run"
