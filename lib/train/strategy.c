@@ -13,7 +13,7 @@ struct train_strategy *strategy_new(enum strategy kind, const struct strategy_co
     static struct train_strategy *(*const NEW[])(const struct strategy_config *config) = {
         [STRATEGY_PARAMETER_SERVER] = strategy_ps_new,
         [STRATEGY_SINGLE] = strategy_single_new,
-        [STRATEGY_MIRRORED] = strategy_mirrored_new,
+        [STRATEGY_MIRRORED] = strategy_sync_new,
         [STRATEGY_HOGWILD] = strategy_hogwild_new,
     };
     if (kind == STRATEGY_PARAMETER_SERVER && config->group_size > 0)

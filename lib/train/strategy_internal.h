@@ -11,7 +11,6 @@ enum { STRATEGY_PUSH_MS = 30000 };
 struct train_strategy *strategy_ps_new(const struct strategy_config *config);
 struct train_strategy *strategy_sync_new(const struct strategy_config *config);
 struct train_strategy *strategy_single_new(const struct strategy_config *config);
-struct train_strategy *strategy_mirrored_new(const struct strategy_config *config);
 struct train_strategy *strategy_hogwild_new(const struct strategy_config *config);
 
 /* The generation from the chief, before any other call. */

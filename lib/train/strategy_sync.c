@@ -1,15 +1,28 @@
-/* Synchronous training with parameter servers: all workers compute the batches of a group from the values of one step,
- * and the ps make one update of them. A worker computes its batches in ascending order. The values of a step come with
- * the push of its last batch of the step before, or are pulled. While gradients of others are missing it asks the chief
- * whether there are batches that no other worker computes. */
+/* Synchronous training: all workers compute the batches of a group from the values of one step, and the ps make one
+ * update of them. A worker computes its batches in ascending order. The values of a step come with the push of its last
+ * batch of the step before, or are pulled. While gradients of others are missing it asks the chief whether there are
+ * batches that no other worker computes.
+ *
+ * Mirrored is the same with threads of one process as workers, and its shard in place of the ps. They compute from one
+ * vector, the shard's own. An update changes it only when all gradients of the step are there, and each ordinal is
+ * computed by one thread (train/claims.h). So no thread reads values while they change, though none has a copy. */
 #include "base/clock.h"
 #include "nn/metrics/metrics.h"
-#include "train/step_values.h"
+#include "shard/groups.h"
+#include "train/strategy_internal.h"
+
+/* How long the ps are asked to wait for a step before the chief is asked: longer each time. */
+enum { PATIENCE_MS = 10, PATIENCE_MAX_MS = 160 };
 
 struct sync_strategy {
     struct train_strategy base;
-    struct step_values values;
+    struct groups groups;
     struct train_step step;
+    int64_t at;          /* the vector has the values of the step whose group begins here; -1: of no step */
+    uint64_t generation; /* in which they were pulled */
+    int64_t patience_ms;
+    uint64_t pull_ns; /* that the step has waited for its values */
+    struct wait_state wait;
 };
 
 static struct sync_strategy *sync_of(struct train_strategy *s)
@@ -19,22 +32,80 @@ static struct sync_strategy *sync_of(struct train_strategy *s)
 
 static int sync_open(struct train_strategy *s, struct err *e)
 {
-    return step_values_open(&sync_of(s)->values, s, e);
+    struct sync_strategy *p = sync_of(s);
+    if (strategy_begin(s, e) < 0)
+        return -1;
+    p->groups = groups_of(s->config.space, s->config.group_size);
+    params_set_synchronous(s->config.params);
+    return 0;
+}
+
+/* Others must compute first. */
+static int sync_later(struct train_strategy *s, const struct err *why)
+{
+    struct sync_strategy *p = sync_of(s);
+    int64_t now = clock_ms();
+    wait_begin(&p->wait, now, WAIT_EXPLAIN_MS);
+    wait_report(&p->wait, now, s->config.report, why->msg);
+    chief_client_waiting(s->config.chief, why->msg);
+    p->patience_ms = MIN(2 * p->patience_ms, (int64_t)PATIENCE_MAX_MS);
+    return STEP_LATER;
+}
+
+static void sync_end_wait(struct train_strategy *s)
+{
+    struct sync_strategy *p = sync_of(s);
+    p->patience_ms = PATIENCE_MS;
+    if (!p->wait.on)
+        return;
+    chief_client_waiting(s->config.chief, NULL);
+    wait_end(&p->wait, clock_ms(), NULL);
+}
+
+static void sync_take_values(struct train_strategy *s, int64_t at)
+{
+    struct sync_strategy *p = sync_of(s);
+    p->at = at;
+    p->generation = params_generation(s->config.params);
+}
+
+/* 0, STEP_LATER or STEP_OVER. */
+static int sync_values(struct train_strategy *s, int64_t at, struct err *e)
+{
+    struct sync_strategy *p = sync_of(s);
+    struct err cause = { 0 };
+    if (p->at == at && p->generation == params_generation(s->config.params))
+        return 0;
+    int64_t begun = clock_ns();
+    p->at = -1; /* a pull that fails leaves values of two steps */
+    int rc = strategy_pull_at(s, at, p->patience_ms, &cause);
+    p->pull_ns += (uint64_t)(clock_ns() - begun);
+    if (err_is(&cause, ERR_PENDING))
+        return sync_later(s, &cause);
+    if (rc == 0)
+        sync_take_values(s, at);
+    sync_end_wait(s);
+    if (err_is(&cause, ERR_STALE))
+        return STEP_OVER;
+    return rc < 0 ? err_set(e, cause.code, "%s", cause.msg) : 0;
 }
 
 static int sync_begin_step(struct train_strategy *s, int64_t ordinal, struct train_step **ret, struct err *e)
 {
     struct sync_strategy *p = sync_of(s);
     struct train_step *step = &p->step;
-    int begun = step_values_get(&p->values, ordinal, e);
+    int begun = sync_values(s, groups_first(&p->groups, ordinal), e);
     if (begun != 0)
         return begun;
+    if (s->config.claims != NULL && !claims_take(s->config.claims, groups_first(&p->groups, ordinal), ordinal))
+        return STEP_OVER;
     if (params_gradients(s->config.params, 0, &step->grads, e) < 0)
         return -1;
     step->ordinal = ordinal;
     step->values = params_vector(s->config.params);
-    step->by_variable = true; /* the ps clip the mean of the group */
-    step->network_ns = step_values_waited_ns(&p->values);
+    step->by_variable = true; /* the mean of the group is clipped, by whoever adds it */
+    step->network_ns = p->pull_ns;
+    p->pull_ns = 0;
     *ret = step;
     return 0;
 }
@@ -47,28 +118,40 @@ static void sync_gradient_ready(void *user, struct train_step *step, size_t vari
         params_push_early(s->config.params, step->ordinal, step->grads, from, STRATEGY_PUSH_MS);
 }
 
+/* The step of the next batch, when it is the one after this batch's; -1: it is not, or there is no batch. */
+static int64_t sync_next_step(const struct train_strategy *s, const struct groups *groups, int64_t ordinal)
+{
+    int64_t end = groups_end(groups, ordinal), next = chief_client_peek(s->config.chief);
+    return next >= end && groups_first(groups, next) == end ? end : -1;
+}
+
 static int sync_submit(struct train_strategy *s, struct train_step *step, struct err *e)
 {
     const struct strategy_config *c = &s->config;
-    struct step_values *values = &sync_of(s)->values;
+    struct sync_strategy *p = sync_of(s);
     struct push_result pushed = { 0 };
     struct err cause = { 0 }, failure = { 0 };
     uint64_t data_ns = step->data_ns;
-    int64_t begun = clock_ns(), next = step_values_want(values, step->ordinal);
+    int64_t begun = clock_ns(), next = sync_next_step(s, &p->groups, step->ordinal);
+    if (next >= 0) {
+        p->at = -1; /* some values may come, and others not */
+        params_want_step(c->params, next, p->patience_ms);
+    }
     int rc = params_push_start(c->params, step->ordinal, step->grads, true, STRATEGY_PUSH_MS, &cause);
     if (rc == 0) {
         c->in_flight(c->user, step);
         rc = params_push_finish(c->params, &pushed, &cause);
     }
-    if (rc == 0 && pushed.has_values)
-        step_values_take(values, next);
+    if (rc == 0 && pushed.has_values) {
+        sync_end_wait(s);
+        sync_take_values(s, next);
+    }
     if (rc == 0)
         step->network_ns += (uint64_t)(clock_ns() - begun) - (step->data_ns - data_ns);
     else if (!err_is(&cause, ERR_PENDING) && strategy_push_again(s, step, &cause, &pushed, &failure) == 0)
         rc = 0;
     if (rc < 0 && (err_is(&cause, ERR_PENDING) || err_is(&failure, ERR_PENDING)))
-        return step_values_later(values,
-                                 err_is(&cause, ERR_PENDING) ? &cause : &failure); /* they went back to a checkpoint */
+        return sync_later(s, err_is(&cause, ERR_PENDING) ? &cause : &failure); /* the ps went back to a checkpoint */
     if (rc < 0)
         return err_set(e, failure.code, "%s", failure.msg);
     strategy_applied(s, step, &pushed);
@@ -77,7 +160,7 @@ static int sync_submit(struct train_strategy *s, struct train_step *step, struct
 
 static int sync_finish(struct train_strategy *s, struct err *e)
 {
-    (void)s, (void)e; /* submit returns when every ps has the gradient */
+    (void)s, (void)e; /* submit returns when every segment has the gradient */
     return 0;
 }
 
@@ -102,6 +185,8 @@ struct train_strategy *strategy_sync_new(const struct strategy_config *config)
 {
     struct sync_strategy *p = xcalloc(1, sizeof(*p));
     p->base = (struct train_strategy){ .ops = &SYNC, .config = *config };
+    p->at = -1;
+    p->patience_ms = PATIENCE_MS;
     p->step = (struct train_step){ .ordinal = -1, .sums = xcalloc(metrics_width(config->model), sizeof(double)) };
     return &p->base;
 }
