@@ -191,8 +191,9 @@ static int lend(const struct exchange *x, struct lent **ret, struct err *e)
 static int on_snapshots(const struct exchange *x, const Trainyard__V1__SnapshotRequest *q, struct err *e)
 {
     struct shard_caller who = exchange_caller(x);
-    if ((q->confirm ? shard_confirm_snapshots(x->shard, &who, e) : shard_announce_snapshot(x->shard, &who, q->at, e)) <
-        0)
+    int rc =
+        q->confirm ? shard_confirm_snapshots(x->shard, &who, e) : shard_announce_snapshot(x->shard, &who, q->at, e);
+    if (rc < 0)
         return -1;
     Trainyard__V1__SnapshotReply r = TRAINYARD__V1__SNAPSHOT_REPLY__INIT;
     r.incarnation = exchange_incarnation(x);

@@ -129,9 +129,8 @@ MUST_USE int shard_pull(struct shard *s, const struct shard_caller *who, struct 
                         struct err *e);
 /* The same in synchronous training: values of one step, those from which the group that begins with the ordinal `at`
  * is computed. A segment keeps those of its step and of the one before (with shard_use_vector only the former).
- * ERR_PENDING: a segment still waits for
- * gradients ("the gradients of batches 4, 6"); ERR_STALE: a segment is two steps on, so every segment
- * of the job has the whole group. */
+ * ERR_PENDING: a segment still waits for gradients ("the gradients of batches 4, 6"); ERR_STALE: a segment is two steps
+ * on, so every segment of the job has the whole group. */
 MUST_USE int shard_pull_at(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t at,
                            struct shard_out *out, struct err *e);
 /* Called after updates of groups, and after each change of generation or state: what was ERR_PENDING may be there.
