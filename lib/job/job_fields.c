@@ -156,23 +156,18 @@ static const struct field STRATEGY[] = {
     { "updates", FIELD_CHOICE, DEST(struct job, strategy.updates), .names = UPDATES, .nnames = COUNT_OF(UPDATES),
       .nworking = 2, .fallback = "async",
       .help = "`ParameterServer`: when gradients are applied. async: as soon as they arrive. sync: those of a group of "
-              "batches together, as "
-              "their mean, so that the result does not depend on the number of workers or on time. See "
-              "[strategies](strategies.md)." },
+              "batches together, as their mean, so that the result does not depend on the number of workers or on "
+              "time. See [strategies](strategies.md)." },
     { "replicasToAggregate", FIELD_INT, DEST(struct job, strategy.replicas_to_aggregate), .min = 1, .max = 10000,
       .fallback_text = "Worker.replicas, with `Mirrored` `replicas`, when the run begins",
       .help = "`updates: sync` and `Mirrored`: the number of batches that make one update. It stays the same when "
               "workers come or go, and for the whole run." },
     { "deterministic", FIELD_BOOL, DEST(struct job, strategy.deterministic), .fallback = "true",
       .help = "`updates: sync` and `Mirrored`: the trained weights have the same bits whatever the number of workers, "
-              "PS and "
-              "threads. For that all workers need the same versions of OpenBLAS and of the C library. They also need "
-              "one kind of CPU, or the "
-              "same "
-              "`OPENBLAS_CORETYPE` in their environment. This holds for a run that is continued, too. A worker with "
-              "another "
-              "arithmetic is refused. With false it trains, and the last bits of the weights depend on which worker "
-              "computes which batch." },
+              "PS and threads. For that all workers need the same versions of OpenBLAS and of the C library. They "
+              "also need one kind of CPU, or the same `OPENBLAS_CORETYPE` in their environment. This holds for a run "
+              "that is continued, too. A worker with another arithmetic is refused. With false it trains, and the last "
+              "bits of the weights depend on which worker computes which batch." },
     { "placement", FIELD_CHOICE, DEST(struct job, strategy.placement), NAMES(PLACEMENTS), .fallback = "greedy",
       .help = "Distribution of variables over PS. greedy: balanced by size, with large variables split. round_robin: "
               "whole variables in turn, like TensorFlow's replica_device_setter. `device: ps:1` of a layer places its "
