@@ -653,7 +653,7 @@ START_TEST(what_a_snapshot_holds_need_not_be_saved_again)
 }
 END_TEST
 
-/* What a chief that is no longer in charge says of its checkpoint does not count, and neither do its snapshots. */
+/* A chief that is no longer in charge cannot confirm a checkpoint. The next chief confirms its own. */
 START_TEST(snapshots_are_confirmed_by_the_chief_in_charge)
 {
     AUTO(layout) *l = small_layout();

@@ -50,7 +50,7 @@ START_TEST(only_asynchronous_pushes_take_gradients_by_variable)
     ck_assert(first_step(&w, STRATEGY_PARAMETER_SERVER, false));
     ck_assert(!first_step(&w, STRATEGY_PARAMETER_SERVER, true)); /* an earlier push is in flight */
     ck_assert(!first_step(&w, STRATEGY_SINGLE, false));          /* an update is between two steps */
-    ck_assert(!first_step(&w, STRATEGY_HOGWILD, false));         /* a push is no message */
+    ck_assert(!first_step(&w, STRATEGY_HOGWILD, false));         /* it sends no messages */
     world_close(&w);
 }
 END_TEST
