@@ -24,6 +24,7 @@ struct world {
     struct session_stats stats;
     float value;
     int64_t max_wait_ms; /* 0: WAIT_MS */
+    int64_t group_size;  /* 0: asynchronous */
     bool overlap;
     bool asynchronous; /* the strategy ParameterServer, though the shard is in this process */
     bool parses;       /* the end of the job waits for a thread of the loader */
@@ -57,6 +58,10 @@ static void world_open(struct world *w, const char *optimizer, int epochs)
     w->params = params_new_local(w->job.layout, w->shard, &id);
     w->chief = params_new_local(w->job.layout, w->shard, &id);
     w->placement = placement_new(w->job.layout, PLACEMENT_GREEDY, 1);
+    if (w->group_size > 0) {
+        struct groups groups = groups_of(&w->job.space, w->group_size);
+        params_set_groups(w->chief, &groups);
+    }
     serve(w);
     w->coordinator = coordinator_new(&(struct coordinator_config){ .model = w->job.model,
                                                                    .job_uid = JOB_UID,
@@ -338,6 +343,33 @@ START_TEST(patience_is_with_what_does_not_move)
 }
 END_TEST
 
+/* Two threads may get the same ordinal: the chief leases it again when this process was held. */
+START_TEST(mirrored_begins_what_no_other_thread_has_claimed)
+{
+    struct world w = { .group_size = 4 };
+    struct err e = { 0 };
+    struct train_step *step;
+    AUTO(claims) *claims = claims_new(4);
+    world_open(&w, COUNTING_OPTIMIZER, 1);
+    struct strategy_config config = { .model = w.job.model,
+                                      .space = &w.job.space,
+                                      .group_size = w.group_size,
+                                      .params = w.params,
+                                      .chief = w.member,
+                                      .max_wait_ms = WAIT_MS,
+                                      .claims = claims };
+    struct train_strategy *s = strategy_new(STRATEGY_MIRRORED, &config);
+    ck_ok_e(s->ops->open(s, &e));
+    ck_assert(claims_take(claims, 0, 1)); /* by another thread */
+    ck_assert_int_eq(s->ops->begin_step(s, 0, &step, &e), 0);
+    ck_assert_int_eq(step->ordinal, 0);
+    ck_assert_int_eq(s->ops->begin_step(s, 1, &step, &e), STEP_OVER);
+    ck_assert(!claims_take(claims, 0, 0)); /* it has claimed what it began */
+    s->ops->close(s);
+    world_close(&w);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("session");
@@ -351,6 +383,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_loss_that_is_no_number_never_reaches_the_parameters);
     tcase_add_test(t, a_shard_that_finished_tells_of_the_end);
     tcase_add_loop_test(t, patience_is_with_what_does_not_move, 0, 2);
+    tcase_add_test(t, mirrored_begins_what_no_other_thread_has_claimed);
     suite_add_tcase(s, t);
     return s;
 }
