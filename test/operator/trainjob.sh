@@ -191,6 +191,7 @@ test_trainjob_larger_than_its_quota() {
     ranks large 3 | k apply -f - >/dev/null
     wait_for 60 has_pods 2
     want 60 trainjob large '.status.conditions | map(select(.type == "ReplicaFailure"))[0].message | test("; the job needs pods=3 to train, and the quota has pods=2$")' true
+    wait_for 60 is_past large # creation times have seconds: small is the younger one
     ranks small 1 | k apply -f - >/dev/null
     want_pods 180 small-worker-0
     want_event 60 large WaitingForQuota 'given back to TrainJob small'
