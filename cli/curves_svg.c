@@ -2,10 +2,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "codec/json.h"
 #include "curve_runs.h"
 #include "curve_scale.h"
 #include "curves.h"
+#include "svg_text.h"
 
 enum {
     GAP = 16, /* around and between panels */
@@ -32,21 +32,6 @@ struct svg_options svg_options_default(void)
 }
 
 /* ---- names ---- */
-
-/* The text with XML's characters escaped, and without what XML forbids. */
-static void put_text(struct buf *out, const char *s)
-{
-    json_auto_t *valid = json_string(s); /* NULL when it is not UTF-8 */
-    for (; *s != '\0'; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '<' || c == '>' || c == '&' || c == '"')
-            buf_printf(out, "&#%d;", c);
-        else if (c < 0x20 || c == 0x7f || (c >= 0x80 && valid == NULL))
-            buf_char(out, '?');
-        else
-            buf_char(out, (char)c);
-    }
-}
 
 static bool is_shown(const struct scalar_series *line, const struct svg_options *look)
 {
@@ -141,7 +126,7 @@ static void put_axis_titles(struct buf *out, const struct panel *p)
     buf_printf(out,
                "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" transform=\"rotate(-90 %.1f %.1f)\">",
                x, y, x, y);
-    put_text(out, quantity(p->tag));
+    svg_text(out, quantity(p->tag));
     buf_printf(out, "%s</text>\n", u->log ? " (log)" : "");
 }
 
@@ -308,7 +293,7 @@ static void put_panel(struct buf *out, struct panel *p, const struct picture *pi
     buf_printf(out, "<g><rect class=\"panel\" x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"%.0f\" rx=\"4\"/>\n", p->x,
                p->y, p->width, p->height);
     buf_printf(out, "<text class=\"tag\" x=\"%.0f\" y=\"%.0f\">", p->x + 14, p->y + 23);
-    put_text(out, p->tag);
+    svg_text(out, p->tag);
     buf_str(out, "</text>\n");
     put_axes(out, p);
     put_axis_titles(out, p);
@@ -340,7 +325,7 @@ static double legend_place(struct legend *l, size_t bytes)
 static void legend_text(struct legend *l, double x, const char *text)
 {
     buf_printf(l->out, "<text class=\"run\" x=\"%.0f\" y=\"%.0f\">", x, l->y + 14);
-    put_text(l->out, text);
+    svg_text(l->out, text);
     buf_str(l->out, "</text>\n");
 }
 
@@ -395,7 +380,7 @@ static double put_head(struct buf *out, const struct picture *picture, double wi
     double y = GAP;
     if (picture->look->title != NULL) {
         buf_printf(out, "<text class=\"title\" x=\"%d\" y=\"%.0f\">", GAP, y + 18);
-        put_text(out, picture->look->title);
+        svg_text(out, picture->look->title);
         buf_str(out, "</text>\n");
         y += TITLE_LINE;
     }

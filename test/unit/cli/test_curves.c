@@ -1,7 +1,6 @@
 /* Checks the picture for what a viewer would see: well-formed XML, its panels, colours, lines and labels. */
 #include "check_main.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,52 +8,16 @@
 
 #include "base/rng.h"
 #include "cli/curves.h"
+#include "svg_checks.h"
 #include "temp_folder.h"
 #include "tfio/event_writer.h"
-
-static size_t occurrences(const char *text, const char *word)
-{
-    size_t n = 0;
-    for (const char *p = text; (p = strstr(p, word)) != NULL; p += strlen(word))
-        n++;
-    return n;
-}
-
-/* Tags nest, attributes are quoted, no stray < or &. */
-static void check_xml(const char *s)
-{
-    char stack[32][16];
-    int depth = 0;
-
-    while ((s = strpbrk(s, "<&")) != NULL) {
-        if (*s == '&') {
-            ck_assert(s[1] == '#' && isdigit((unsigned char)s[2]) && strchr(s, ';') != NULL);
-            s++;
-            continue;
-        }
-        const char *end = strchr(s, '>');
-        size_t n = strcspn(s + 1 + (s[1] == '/'), " />");
-        ck_assert(end != NULL && n > 0 && n < sizeof(stack[0]));
-        const char *name = s + 1 + (s[1] == '/');
-        if (s[1] == '/') {
-            ck_assert_int_gt(depth--, 0);
-            ck_assert(strncmp(stack[depth], name, n) == 0 && stack[depth][n] == '\0');
-        } else if (end[-1] != '/') {
-            ck_assert_int_lt(depth, 32);
-            memcpy(stack[depth], name, n);
-            stack[depth++][n] = '\0';
-        }
-        s = end;
-    }
-    ck_assert_int_eq(depth, 0);
-}
 
 static void draw(const struct series_set *s, const struct svg_options *look, struct buf *ret)
 {
     curves_svg(s, look, ret);
     ck_assert(str_starts(ret->data, "<svg xmlns=\"http://www.w3.org/2000/svg\""));
     ck_assert(str_ends(ret->data, "</svg>\n"));
-    check_xml(ret->data);
+    svg_check(ret->data);
     ck_assert_ptr_null(strstr(ret->data, "nan"));
     ck_assert_ptr_null(strstr(ret->data, "inf"));
 }
@@ -72,14 +35,14 @@ START_TEST(a_panel_a_tag_and_a_colour_a_run)
     }
     look.title = "mnist";
     draw(&s, &look, &out);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"panel\""), 2);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"line\""), 3);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"raw\""), 3);
-    ck_assert_uint_eq(occurrences(out.data, ">mnist</text>"), 1);
-    ck_assert_uint_eq(occurrences(out.data, ">train</text>"), 1);
-    ck_assert_uint_eq(occurrences(out.data, ">validation</text>"), 1);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"line\" stroke=\"#ff7043\" d="), 2);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"line\" stroke=\"#ff7043\" stroke-dasharray=\"6 4\" d="), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"panel\""), 2);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"line\""), 3);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"raw\""), 3);
+    ck_assert_uint_eq(svg_occurrences(out.data, ">mnist</text>"), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, ">train</text>"), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, ">validation</text>"), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"line\" stroke=\"#ff7043\" d="), 2);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"line\" stroke=\"#ff7043\" stroke-dasharray=\"6 4\" d="), 1);
     ck_assert_ptr_nonnull(strstr(out.data, ">800</text>")); /* a tick of the steps */
     ck_assert_ptr_nonnull(strstr(out.data, ">0.5</text>"));
 
@@ -87,8 +50,8 @@ START_TEST(a_panel_a_tag_and_a_colour_a_run)
     look.tag = "acc";
     look.smoothing = 0;
     draw(&s, &look, &out);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"panel\""), 1);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"raw\""), 0);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"panel\""), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"raw\""), 0);
 }
 END_TEST
 
@@ -129,8 +92,8 @@ START_TEST(short_lines_are_drawn_as_they_are)
             series_add(&s, "short", "loss", i, i % 4);
     }
     draw(&s, &look, &out);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"raw\""), 1);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"line\""), 2);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"raw\""), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"line\""), 2);
 }
 END_TEST
 
@@ -143,14 +106,14 @@ START_TEST(axes_have_titles_and_epochs_whole_ticks)
         series_add(&s, "train", "epoch_accuracy", i, 0.5 + 0.1 * i);
     series_add(&s, "train", "global_step/sec", 100, 3);
     draw(&s, &look, &out);
-    ck_assert_uint_eq(occurrences(out.data, ">epoch</text>"), 1);
-    ck_assert_uint_eq(occurrences(out.data, ">accuracy</text>"), 1);
-    ck_assert_uint_eq(occurrences(out.data, ">step</text>"), 1);
-    ck_assert_uint_eq(occurrences(out.data, ">global_step/sec</text>"), 2); /* panel and axis */
+    ck_assert_uint_eq(svg_occurrences(out.data, ">epoch</text>"), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, ">accuracy</text>"), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, ">step</text>"), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, ">global_step/sec</text>"), 2); /* panel and axis */
     const char *panel = strstr(out.data, "epoch_accuracy");
     ck_assert_ptr_nonnull(strstr(panel, "text-anchor=\"middle\">1</text>"));
-    ck_assert_uint_eq(occurrences(panel, "text-anchor=\"middle\">0.5</text>"), 0);
-    ck_assert_uint_eq(occurrences(panel, "text-anchor=\"middle\">1.5</text>"), 0);
+    ck_assert_uint_eq(svg_occurrences(panel, "text-anchor=\"middle\">0.5</text>"), 0);
+    ck_assert_uint_eq(svg_occurrences(panel, "text-anchor=\"middle\">1.5</text>"), 0);
 }
 END_TEST
 
@@ -166,12 +129,12 @@ START_TEST(runs_of_several_folders_share_a_panel)
     series_merge(&both, "runs/b", &b);
     draw(&both, &look, &out);
     ck_assert_uint_eq(both.n, 3);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"panel\""), 1);
-    ck_assert_uint_eq(occurrences(out.data, ">a</text>"), 1); /* the legend has a line for each run, */
-    ck_assert_uint_eq(occurrences(out.data, ">b</text>"), 1); /* without what the names share */
-    ck_assert_uint_eq(occurrences(out.data, ">validation</text>"), 0);
-    ck_assert_uint_eq(occurrences(out.data, "fill=\"#ff7043\""), 1);
-    ck_assert_uint_eq(occurrences(out.data, "fill=\"#0077bb\""), 2);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"panel\""), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, ">a</text>"), 1); /* the legend has a line for each run, */
+    ck_assert_uint_eq(svg_occurrences(out.data, ">b</text>"), 1); /* without what the names share */
+    ck_assert_uint_eq(svg_occurrences(out.data, ">validation</text>"), 0);
+    ck_assert_uint_eq(svg_occurrences(out.data, "fill=\"#ff7043\""), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, "fill=\"#0077bb\""), 2);
 }
 END_TEST
 
@@ -188,9 +151,9 @@ START_TEST(many_runs_are_named_and_the_first_ones_drawn)
         }
     }
     draw(&s, &look, &out);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"line\""), 24);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"key\""), 13); /* 12 runs, and what dashes mean */
-    ck_assert_uint_eq(occurrences(out.data, ">lr11</text>"), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"line\""), 24);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"key\""), 13); /* 12 runs, and what dashes mean */
+    ck_assert_uint_eq(svg_occurrences(out.data, ">lr11</text>"), 1);
     ck_assert_ptr_nonnull(strstr(out.data, ">not drawn: lr12, lr13, "));
     const char *more = strstr(out.data, " and ");
     ck_assert_ptr_nonnull(more);
@@ -216,7 +179,7 @@ START_TEST(losses_that_differ_much_have_a_logarithmic_axis)
         series_add(&s, "train", CASES[i].tag, 0, CASES[i].first);
         series_add(&s, "train", CASES[i].tag, 1, 1);
         draw(&s, &look, &out);
-        ck_assert_uint_eq(occurrences(out.data, " (log)</text>"), CASES[i].log);
+        ck_assert_uint_eq(svg_occurrences(out.data, " (log)</text>"), CASES[i].log);
     }
 }
 END_TEST
@@ -230,8 +193,8 @@ START_TEST(a_learning_rate_is_not_smoothed)
     for (int i = 0; i < 50; i++)
         series_add(&s, "train", "epoch_learning_rate", i, i < 25 ? 0.1 : 0.01);
     draw(&s, &look, &out);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"raw\""), 0);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"line\""), 1);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"raw\""), 0);
+    ck_assert_uint_eq(svg_occurrences(out.data, "class=\"line\""), 1);
 }
 END_TEST
 
