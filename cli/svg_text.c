@@ -8,8 +8,8 @@
 
 enum {
     NARROW = 5, /* pixels of a letter at a font size of 13 */
-    NORMAL = 7,
-    BROAD = 11,
+    NORMAL = 8,
+    BROAD = 13,
     IDEOGRAPH = 14,
 };
 

@@ -147,8 +147,10 @@ static void lay_out(const struct test_graph *g, struct graph_layout *ret)
     ck_ok_e(graph_layout(g->nodes, g->n, ret, &e));
     ck_ok_e(graph_layout(g->nodes, g->n, &again, &e));
     ck_assert(ret->npoints == again.npoints && ret->nedges == again.nedges);
-    ck_assert_int_eq(memcmp(ret->places, again.places, g->n * sizeof(*again.places)), 0);
-    ck_assert_int_eq(memcmp(ret->points, again.points, again.npoints * sizeof(*again.points)), 0);
+    if (g->n > 0)
+        ck_assert_int_eq(memcmp(ret->places, again.places, g->n * sizeof(*again.places)), 0);
+    if (ret->npoints > 0)
+        ck_assert_int_eq(memcmp(ret->points, again.points, again.npoints * sizeof(*again.points)), 0);
     check_boxes(g, ret);
     check_edges(g, ret);
 }
