@@ -67,7 +67,7 @@ static void matching_init(struct matching *g, const struct model *m, const struc
         put_index(&g->layers, l->name, i);
         put_index(&g->groups, l->group, i);
         for (int k = 0; k < l->nvariables; k++) { /* other programs keep a layer's name as it is */
-            auto_free char *name = xasprintf("%s%s", l->name, strchr(model_variable(m, l->variable[k])->name, '/'));
+            auto_free char *name = xasprintf("%s%s", l->path, strrchr(model_variable(m, l->variable[k])->name, '/'));
             put_index(&g->variables, name, l->variable[k]);
         }
     }
@@ -217,10 +217,13 @@ static int match_array(struct matching *g, size_t i, struct err *e)
     return quality == NO_MATCH ? 0 : set_match(g, variable, quality, i, e);
 }
 
-/* True when a layer of the model has one of the names in the file. */
+/* True when a layer of the model has one of the names in the file. Names that several layers have, in nested models, do
+ * not tell. */
 static bool names_are_known(const struct matching *g)
 {
     size_t layer;
+    if (g->layers.n < g->layout.n)
+        return false;
     for (size_t i = 0; i < g->file->arrays.n; i++) {
         const struct named_array *a = &g->file->arrays.items[i];
         if (a->owner != NULL && !is_of_optimizer(a->name) && get_index(&g->layers, a->owner, &layer) &&

@@ -142,7 +142,7 @@ static size_t find_rescale(const struct model *m)
         for (size_t j = 0; j < m->nodes[k].nin; j++)
             readers[m->nodes[k].in[j]]++;
     for (; i < m->nnodes && readers[i] == 1 && m->nodes[i].in[0] == i; i++) {
-        const struct layer *l = &m->layers[m->nodes[i].layer];
+        const struct layer *l = model_called(m, i);
         if (l->id == LAYER_RESCALING && rescaling_is_plain(l))
             return i;
         if (!is_view(l, true) || !is_view(l, false))
@@ -155,7 +155,7 @@ static void find_wanted(struct planning *g)
 {
     const struct model *m = g->m;
     for (size_t i = 0; i < m->nnodes; i++) {
-        const struct layer *l = &m->layers[m->nodes[i].layer];
+        const struct layer *l = model_called(m, i);
         for (int k = 0; k < l->nvars; k++)
             g->wanted[i + 1] |= l->var[k].kind == VAR_TRAINABLE;
         for (size_t k = 0; k < m->nodes[i].nin; k++)
@@ -167,7 +167,7 @@ static void plan_forward(struct planning *g, size_t i)
 {
     const struct model *m = g->m;
     const struct model_node *node = &m->nodes[i];
-    const struct layer *l = &m->layers[node->layer];
+    const struct layer *l = model_called(m, i);
     const struct op_row *op = &op_rows[l->id];
     struct node_buffers *b = &g->p->nodes[i];
     bool view = is_view(l, g->training);
@@ -203,7 +203,7 @@ static void plan_gradient(struct planning *g, size_t i, size_t k, bool takes_dy)
 static void plan_backward(struct planning *g, size_t i)
 {
     const struct model_node *node = &g->m->nodes[i];
-    const struct layer *l = &g->m->layers[node->layer];
+    const struct layer *l = model_called(g->m, i);
     struct node_buffers *b = &g->p->nodes[i];
     bool in_place = op_rows[l->id].in_place || is_view(l, true);
 

@@ -33,6 +33,7 @@ struct exec {
     bool fused;          /* the loss computes the last activation */
     float *memory;       /* labels, weights, and the buffers of a pass */
     float *labels, *weights;
+    float *again; /* gradients and statistics of a call of a layer that has others: the layer's variables in turn */
 };
 
 /* ---- making the buffers ---- */
@@ -61,7 +62,7 @@ static void bind_buffers(struct exec *x, struct pass *p, float *base, bool train
     for (size_t i = 0; i < m->nnodes; i++) {
         const struct node_buffers *b = &p->plan.nodes[i];
         struct node_run *r = &p->nodes[i];
-        r->ctx.l = &m->layers[m->nodes[i].layer];
+        r->ctx.l = model_called(m, i);
         r->ctx.node = (uint32_t)i;
         r->ctx.seed = x->seed;
         r->ctx.training = training;
@@ -79,6 +80,20 @@ static void bind_buffers(struct exec *x, struct pass *p, float *base, bool train
     }
 }
 
+/* Floats of the variables of the largest layer that is called several times. */
+static size_t largest_shared(const struct model *m)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < m->nnodes; i++) {
+        const struct layer *l = model_called(m, i);
+        size_t floats = 0;
+        for (int k = 0; k < l->nvars && !m->nodes[i].last; k++)
+            floats += m->vars[l->var_index[k]].v.count;
+        most = MAX(most, floats);
+    }
+    return most;
+}
+
 /* The two passes take turns in the same memory. */
 static int make_buffers(struct exec *x, struct err *e)
 {
@@ -91,12 +106,15 @@ static int make_buffers(struct exec *x, struct err *e)
     }
     labels = (labels + VARIABLE_ALIGN - 1) / VARIABLE_ALIGN * VARIABLE_ALIGN;
     weights = (weights + VARIABLE_ALIGN - 1) / VARIABLE_ALIGN * VARIABLE_ALIGN;
-    if (size_add(pass, labels + weights, &floats, &big) < 0 || size_mul(floats, sizeof(float), &bytes, &big) < 0)
+    size_t again = largest_shared(m);
+    if (size_add(pass, labels + weights + again, &floats, &big) < 0 ||
+        size_mul(floats, sizeof(float), &bytes, &big) < 0)
         return err_set(e, ERR_INPUT, "a batch of %zu examples is too large for this model", x->max_batch);
     if (mem_alloc(bytes, "the buffers of a batch", (void **)&x->memory, e) < 0)
         return -1;
     x->labels = x->memory + pass;
     x->weights = x->labels + labels;
+    x->again = x->weights + weights;
     for (int training = 0; training < 2; training++)
         bind_buffers(x, &x->pass[training], x->memory, training != 0);
     return 0;
@@ -105,15 +123,15 @@ static int make_buffers(struct exec *x, struct err *e)
 /* The last activation is computed by the loss for the supported pairs (softmax and crossentropy, ...). */
 static bool can_fuse(const struct model *m)
 {
-    const struct layer *last = &m->layers[m->nodes[m->nnodes - 1].layer];
+    const struct layer *last = model_called(m, m->nnodes - 1);
     return m->loss != NULL && op_rows[last->id].tail != TAIL_NONE && loss_fuses(m->loss, &last->activation);
 }
 
 static int check_batch(const struct model *m, size_t max_batch, struct err *e)
 {
     size_t widest = shape_elements(&m->input);
-    for (size_t i = 0; i < m->nlayers; i++)
-        widest = MAX(widest, shape_elements(&m->layers[i].out));
+    for (size_t i = 0; i < m->nnodes; i++)
+        widest = MAX(widest, shape_elements(&model_called(m, i)->out));
     if (max_batch < 1 || max_batch > (size_t)INT_MAX / MAX(widest, (size_t)1))
         return err_set(e, ERR_INPUT, "a batch of %zu examples is too large for this model", max_batch);
     return 0;
@@ -173,13 +191,37 @@ static size_t set_input(struct exec *x, struct pass *p, const struct batch *b)
     return rescale + 1;
 }
 
-/* grads NULL: inference. Only gradients that are needed have a place. */
-static void bind_variables(const struct exec *x, struct op_ctx *c, const float *params, float *grads)
+/* Whether the layer has other calls, whose gradients or statistics are in the same place. */
+static bool has_others(const struct exec *x, size_t node, enum variable_kind kind)
 {
+    const struct model_node *n = &x->m->nodes[node];
+    return kind == VAR_MOVING ? n->again != NULL : !n->last; /* forward goes up, backward down */
+}
+
+/* grads NULL: inference. Only gradients that are needed have a place. */
+static void bind_variables(const struct exec *x, size_t node, struct op_ctx *c, const float *params, float *grads)
+{
+    float *again = x->again;
     for (int k = 0; k < c->l->nvars; k++) {
         const struct variable *v = &x->m->vars[c->l->var_index[k]].v;
         c->w[k] = params + v->offset;
-        c->g[k] = grads != NULL && v->kind != VAR_CONST ? grads + v->offset : NULL;
+        c->g[k] = NULL;
+        if (grads == NULL || v->kind == VAR_CONST)
+            continue;
+        c->g[k] = has_others(x, node, v->kind) ? again : grads + v->offset;
+        again += v->count;
+    }
+}
+
+/* A moving average is updated once in a step, as v m + s (1 - m). After calls with statistics a and then b it is to be
+ * (v m + a (1 - m)) m + b (1 - m), so that s = b + m (a - v). */
+static void add_statistics(const struct exec *x, const struct op_ctx *c, const float *params, float *grads)
+{
+    for (int k = 0; k < c->l->nvars; k++) {
+        const struct variable *v = &x->m->vars[c->l->var_index[k]].v;
+        float *s = grads + v->offset;
+        for (size_t i = 0; v->kind == VAR_MOVING && i < v->count; i++)
+            s[i] = c->g[k][i] + v->momentum * (s[i] - params[v->offset + i]);
     }
 }
 
@@ -206,8 +248,10 @@ static const float *forward(struct exec *x, const float *params, float *grads, c
     for (size_t i = set_input(x, p, b); i < tensor; i++) {
         struct node_run *r = &p->nodes[i];
         r->ctx.logits = logits && i + 1 == x->m->nnodes;
-        bind_variables(x, &r->ctx, params, grads);
+        bind_variables(x, i, &r->ctx, params, grads);
         forward_node(x, r, i, b);
+        if (grads != NULL && x->m->nodes[i].again != NULL)
+            add_statistics(x, &r->ctx, params, grads);
     }
     return x->value[tensor];
 }
@@ -331,6 +375,16 @@ static void finish_layer(const struct exec *x, size_t layer, struct backward *w)
     report_ready(w, first);
 }
 
+/* Of the layer's variables, to those of its later calls. */
+static void add_shared(const struct exec *x, const struct op_ctx *c, size_t node, float *grads)
+{
+    for (int k = 0; k < c->l->nvars && !x->m->nodes[node].last; k++) {
+        const struct variable *v = &x->m->vars[c->l->var_index[k]].v;
+        if (v->kind == VAR_TRAINABLE)
+            kernel_add(c->g[k], grads + v->offset, v->count);
+    }
+}
+
 static void add_gradients(const struct exec *x, struct node_run *r, size_t node)
 {
     const struct model_node *n = &x->m->nodes[node];
@@ -348,8 +402,10 @@ static void backward(struct exec *x, struct backward *w)
             continue; /* nothing before it is trained */
         if (!r->view)
             r->op->backward(&r->ctx);
+        add_shared(x, &r->ctx, i, w->grads);
         add_gradients(x, r, i);
-        finish_layer(x, x->m->nodes[i].layer, w);
+        if (x->m->nodes[i].again == NULL)
+            finish_layer(x, x->m->nodes[i].layer, w);
     }
     report_ready(w, 0);
 }

@@ -1,60 +1,59 @@
 /* keras/src/models/functional.py (Keras 3) and keras/engine/functional.py (Keras 2): config.layers with inbound_nodes.
  */
-#include "nn/functional.h"
-
 #include <string.h>
 
 #include "base/map.h"
 #include "base/str.h"
+#include "nn/model_graph.h"
 
-struct vertex {       /* a layer of the document, which is called once */
-    const char *name; /* borrowed */
-    size_t first, nin;
-    struct node inputs;
-    bool is_input, used; /* used: its output goes to a layer */
-    enum { UNSEEN, OPEN, DONE } state;
-    size_t call; /* its place in the order, once DONE */
+enum { ENDS_DEPTH_MAX = 3 };
+
+/* A tensor as it is written: ["dense", 1, 0]. Keras numbers the calls of a layer over all models that call it, so its
+ * numbers may begin above 0 and have gaps: calls are the numbers that occur, in their order. */
+struct written_tensor {
+    size_t item;
+    int64_t number, output;
 };
 
-struct graph { /* one model being read */
+struct functional { /* one model being read */
     struct node layers;
-    struct map places; /* name -> &vertices[i] */
-    struct vertex *vertices;
-    size_t n;
-    size_t *in, nin, cap; /* vertices that the calls name, one call after the other */
+    struct model_graph *g;
+    struct map places; /* name -> item + 1 */
+    struct written_tensor *tensors;
+    size_t n, cap;
+    size_t calls_cap;
 };
 
-static void graph_fini(struct graph *g)
+static void functional_fini(struct functional *f)
 {
-    map_fini(&g->places);
-    free(g->vertices);
-    free(g->in);
+    map_fini(&f->places);
+    free(f->tensors);
 }
-DEFINE_AUTO_FINI(graph, graph_fini);
+DEFINE_AUTO_FINI(functional, functional_fini);
+
+/* ---- tensors ---- */
 
 /* ["dense", 0, 0]: the first output of the first call of a layer. */
-static int read_tensor(struct graph *g, const struct node *n, struct vertex **ret, struct err *e)
+static int functional_tensor(struct functional *f, const struct node *n, struct err *e)
 {
-    struct node name = node_item(n, 0);
+    struct node name = node_item(n, 0), number = node_item(n, 1), output = node_item(n, 2);
     const char *word = NULL;
-    int64_t number = 0;
+    struct written_tensor t = { 0 };
 
-    if (node_array(n, e) < 0 || node_str(&name, &word, e) < 0)
+    if (node_array(n, e) < 0 || node_str(&name, &word, e) < 0 || node_i64(&number, 0, INT32_MAX, &t.number, e) < 0 ||
+        node_i64(&output, 0, INT32_MAX, &t.output, e) < 0)
         return -1;
-    for (size_t i = 1; i <= 2; i++) {
-        struct node item = node_item(n, i);
-        if (node_i64(&item, 0, INT32_MAX, &number, e) < 0)
-            return -1;
-        if (number != 0)
-            return node_error(n, e,
-                              "layer '%.60s' is called more than once, which is not supported yet: give each call a "
-                              "layer of its own",
-                              word);
-    }
-    struct vertex *v = map_get(&g->places, word);
-    if (v == NULL)
+    uintptr_t place = (uintptr_t)map_get(&f->places, word);
+    if (place == 0)
         return node_error(&name, e, "layer '%.60s' does not exist", word);
-    *ret = v;
+    t.item = place - 1;
+    if (f->g->items[t.item].kind != ITEM_MODEL && t.output != 0)
+        return node_error(n, e, "layer '%.60s' has one output", word);
+    if (f->n == f->cap) {
+        f->cap = MAX(2 * f->cap, (size_t)16);
+        f->tensors = xrealloc(f->tensors, f->cap * sizeof(f->tensors[0]));
+    }
+    f->tensors[f->n++] = t;
     return 0;
 }
 
@@ -63,24 +62,36 @@ static bool is_tensor(const struct node *n)
     return json_is_array(n->v) && json_is_string(json_array_get(n->v, 0));
 }
 
-/* ["dense", 0, 0], within lists or maps of one: Model(inputs=[x]) and Model(inputs={"x": x}). */
-static int read_end(struct graph *g, const struct node *config, const char *key, struct vertex **ret, struct err *e)
+/* ["dense", 0, 0], or lists or maps of them: Model(inputs=[x, y]) and Model(inputs={"x": x, "y": y}). */
+static int functional_ends(struct functional *f, const struct node *n, int depth, struct err *e)
 {
-    struct node n = node_get(config, key);
-
-    while (!is_tensor(&n)) {
-        if (!json_is_object(n.v) && node_array(&n, e) < 0)
+    if (is_tensor(n))
+        return functional_tensor(f, n, e);
+    if (depth == ENDS_DEPTH_MAX)
+        return node_error(n, e, "lists within lists are not supported");
+    if (!json_is_object(n->v) && node_array(n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < node_size(n); i++) {
+        struct node item = json_is_object(n->v) ? node_get(n, node_key(n, i)) : node_item(n, i);
+        if (functional_ends(f, &item, depth + 1, e) < 0)
             return -1;
-        if (node_size(&n) != 1)
-            return node_error(&n, e, "the model has %zu of them; only one input and one output are supported yet",
-                              node_size(&n));
-        n = json_is_object(n.v) ? node_get(&n, node_key(&n, 0)) : node_item(&n, 0);
     }
-    return read_tensor(g, &n, ret, e);
+    return 0;
+}
+
+/* ---- calls ---- */
+
+/* None, False, or a list of None: what Keras writes for the masks of several tensors without one. */
+static bool is_nothing(const json_t *value)
+{
+    for (size_t i = 0; i < json_array_size(value); i++)
+        if (!json_is_null(json_array_get(value, i)))
+            return false;
+    return json_is_null(value) || json_is_false(value) || json_is_array(value);
 }
 
 /* training=True in the middle of a model would keep Dropout on in evaluation. */
-static int check_kwargs(const struct node *kwargs, struct err *e)
+static int functional_kwargs(const struct node *kwargs, struct err *e)
 {
     const char *key;
     json_t *value;
@@ -89,42 +100,27 @@ static int check_kwargs(const struct node *kwargs, struct err *e)
         return 0;
     if (node_object(kwargs, e) < 0)
         return -1;
-    json_object_foreach(
-        (json_t *)(uintptr_t)kwargs->v, key,
-        value) if (!json_is_null(value) &&
-                   !json_is_false(value)) return node_key_error(kwargs, key, e,
-                                                                "a layer called with '%.60s' is not supported", key);
-    return 0;
-}
-
-static int add_input(struct graph *g, struct vertex *v, const struct node *tensor, struct err *e)
-{
-    struct vertex *from;
-    if (read_tensor(g, tensor, &from, e) < 0)
-        return -1;
-    if (g->nin == g->cap) {
-        g->cap = MAX(2 * g->cap, (size_t)16);
-        g->in = xrealloc(g->in, g->cap * sizeof(*g->in));
+    json_object_foreach((json_t *)(uintptr_t)kwargs->v, key, value)
+    {
+        if (!is_nothing(value))
+            return node_key_error(kwargs, key, e, "a layer called with '%.60s' is not supported", key);
     }
-    g->in[g->nin++] = (size_t)(from - g->vertices);
-    v->nin++;
-    from->used = true;
     return 0;
 }
 
 /* {"class_name": "__keras_tensor__", "config": {"keras_history": [...]}} */
-static int add_keras_tensor(struct graph *g, struct vertex *v, const struct node *tensor, struct err *e)
+static int functional_keras_tensor(struct functional *f, const struct node *tensor, struct err *e)
 {
     struct node config = node_get(tensor, "config"), history = node_get(&config, "keras_history");
-    return add_input(g, v, &history, e);
+    return functional_tensor(f, &history, e);
 }
 
 /* Keras 3: {"args": [tensor], "kwargs": {}}, or a list of tensors in place of the tensor. */
-static int read_call(struct graph *g, struct vertex *v, const struct node *call, struct err *e)
+static int functional_call(struct functional *f, const struct node *call, struct err *e)
 {
     struct node args = node_get(call, "args"), kwargs = node_get(call, "kwargs");
 
-    if (check_kwargs(&kwargs, e) < 0 || node_array(&args, e) < 0)
+    if (functional_kwargs(&kwargs, e) < 0 || node_array(&args, e) < 0)
         return -1;
     struct node first = node_item(&args, 0);
     if (node_size(&args) != 1)
@@ -132,157 +128,283 @@ static int read_call(struct graph *g, struct vertex *v, const struct node *call,
                           "a layer called with %zu arguments is not supported yet, only with a tensor or a list",
                           node_size(&args));
     if (!json_is_array(first.v))
-        return add_keras_tensor(g, v, &first, e);
+        return functional_keras_tensor(f, &first, e);
     for (size_t i = 0; i < node_size(&first); i++) {
         struct node tensor = node_item(&first, i);
-        if (add_keras_tensor(g, v, &tensor, e) < 0)
+        if (functional_keras_tensor(f, &tensor, e) < 0)
             return -1;
     }
     return 0;
 }
 
-static int read_old_tensor(struct graph *g, struct vertex *v, const struct node *tensor, struct err *e)
+static int functional_old_tensor(struct functional *f, const struct node *tensor, struct err *e)
 {
     struct node kwargs = node_item(tensor, 3);
-    return add_input(g, v, tensor, e) < 0 ? -1 : check_kwargs(&kwargs, e);
+    return functional_tensor(f, tensor, e) < 0 ? -1 : functional_kwargs(&kwargs, e);
 }
 
 /* Keras 2: [["dense", 0, 0, {}], ...], or its only item alone. */
-static int read_old_call(struct graph *g, struct vertex *v, const struct node *call, struct err *e)
+static int functional_old_call(struct functional *f, const struct node *call, struct err *e)
 {
     struct node first = node_item(call, 0);
 
     if (!json_is_array(first.v))
-        return read_old_tensor(g, v, call, e);
+        return functional_old_tensor(f, call, e);
     for (size_t i = 0; i < node_size(call); i++) {
         struct node tensor = node_item(call, i);
-        if (read_old_tensor(g, v, &tensor, e) < 0)
+        if (functional_old_tensor(f, &tensor, e) < 0)
             return -1;
     }
     return 0;
 }
 
-static int read_calls(struct graph *g, size_t i, struct err *e)
+static int functional_calls_of(struct functional *f, size_t item, struct err *e)
 {
-    struct node layer = node_item(&g->layers, i), calls = node_get(&layer, "inbound_nodes");
-    struct vertex *v = &g->vertices[i];
+    struct node layer = node_item(&f->layers, item), calls = node_get(&layer, "inbound_nodes");
+    struct model_graph *g = f->g;
+    struct graph_item *it = &g->items[item];
 
-    v->first = g->nin;
+    it->first = g->ncalls;
     if (node_array(&calls, e) < 0)
         return -1;
-    if (v->is_input && node_size(&calls) == 0)
-        return 0;
-    if (node_size(&calls) != 1 || v->is_input)
-        return node_error(&calls, e,
-                          "layer '%.60s' is called %zu times; only one call of each layer is supported yet: give each "
-                          "call a layer of its own",
-                          v->name, node_size(&calls));
-    struct node call = node_item(&calls, 0);
-    v->inputs = call;
-    if ((json_is_object(call.v) ? read_call(g, v, &call, e) : read_old_call(g, v, &call, e)) < 0)
-        return -1;
-    return v->nin > 0 ? 0 : node_error(&call, e, "layer '%.60s' is called without a tensor", v->name);
+    it->ncalls = node_size(&calls);
+    if (it->kind == ITEM_INPUT) {
+        if (it->ncalls > 0)
+            return node_error(&calls, e, "an InputLayer cannot be called");
+        it->ncalls = 1;
+    }
+    if (it->ncalls == 0)
+        return node_error(&calls, e, "the layer is never called");
+    if (g->ncalls + it->ncalls > f->calls_cap) {
+        f->calls_cap = MAX(2 * f->calls_cap, g->ncalls + it->ncalls);
+        g->calls = xrealloc(g->calls, f->calls_cap * sizeof(g->calls[0]));
+    }
+    for (size_t i = 0; i < it->ncalls; i++) {
+        struct graph_call *c = &g->calls[g->ncalls++];
+        *c = (struct graph_call){ .item = item, .first = f->n };
+        if (it->kind == ITEM_INPUT)
+            continue;
+        struct node call = node_item(&calls, i);
+        if ((json_is_object(call.v) ? functional_call(f, &call, e) : functional_old_call(f, &call, e)) < 0)
+            return -1;
+        c->n = f->n - c->first;
+        if (c->n == 0)
+            return node_error(&call, e, "the layer is called without a tensor");
+    }
+    return 0;
 }
 
-static int read_vertices(struct graph *g, struct err *e)
+static int functional_items(struct functional *f, struct err *e)
 {
-    for (size_t i = 0; i < g->n; i++) {
-        struct node layer = node_item(&g->layers, i), name = node_get(&layer, "name"),
-                    class_name = node_get(&layer, "class_name");
-        struct vertex *v = &g->vertices[i];
-        if (node_str(&name, &v->name, e) < 0)
+    struct model_graph *g = f->g;
+    g->nitems = node_size(&f->layers);
+    g->items = xcalloc(g->nitems + 1, sizeof(g->items[0]));
+    for (size_t i = 0; i < g->nitems; i++) {
+        struct node layer = node_item(&f->layers, i), name = node_get(&layer, "name");
+        const char *word;
+        g->items[i] = (struct graph_item){ .kind = graph_kind_of(&layer), .index = SIZE_MAX };
+        if (node_str(&name, &word, e) < 0)
             return -1;
-        v->is_input = str_eq(json_string_value(class_name.v), "InputLayer");
-        if (map_put(&g->places, v->name, v) != NULL)
-            return node_error(&name, e, "two layers are named '%.60s'", v->name);
+        if (map_put(&f->places, word, (void *)(uintptr_t)(i + 1)) != NULL) /* NOLINT: a number in a pointer */
+            return node_error(&name, e, "two layers are named '%s'", word);
     }
-    for (size_t i = 0; i < g->n; i++)
-        if (read_calls(g, i, e) < 0)
+    for (size_t i = 0; i < g->nitems; i++)
+        if (functional_calls_of(f, i, e) < 0)
             return -1;
     return 0;
 }
 
-/* Puts a layer behind all that it is called with. stack: room for all layers; next: their inputs seen so far. */
-static int visit(struct graph *g, size_t root, size_t *stack, size_t *next, struct functional *f, struct err *e)
+/* ---- the numbers of calls ---- */
+
+static int compare_written(const void *a, const void *b)
 {
+    const struct written_tensor *const *x = a, *const *y = b;
+    if ((*x)->item != (*y)->item)
+        return (*x)->item < (*y)->item ? -1 : 1;
+    return ((*x)->number > (*y)->number) - ((*x)->number < (*y)->number);
+}
+
+static const char *functional_name(const struct functional *f, size_t item)
+{
+    struct node layer = node_item(&f->layers, item), name = node_get(&layer, "name");
+    return json_string_value(name.v);
+}
+
+/* The tensors of one item, sorted by the numbers of its calls: the numbers become 0, 1, 2, ... */
+static int functional_number(const struct functional *f, struct written_tensor **t, size_t n, size_t item,
+                             struct err *e)
+{
+    const struct graph_item *it = &f->g->items[item];
+    int64_t seen = -1;
+    size_t calls = 0;
+    for (size_t i = 0; i < n; i++) {
+        calls += t[i]->number != seen;
+        seen = t[i]->number;
+        t[i]->number = (int64_t)calls - 1;
+    }
+    struct node layer = node_item(&f->layers, item);
+    if (calls > it->ncalls)
+        return node_error(&layer, e, "%zu calls of layer '%.60s' are used, and it has %zu in inbound_nodes", calls,
+                          functional_name(f, item), it->ncalls);
+    if (calls > 0 && calls < it->ncalls)
+        return node_error(&layer, e, "%zu of the %zu calls of layer '%.60s' do not lead to an output: leave them out",
+                          it->ncalls - calls, it->ncalls, functional_name(f, item));
+    return 0;
+}
+
+static int functional_numbers(struct functional *f, struct err *e)
+{
+    auto_free struct written_tensor **sorted = xcalloc(f->n + 1, sizeof(struct written_tensor *));
+    for (size_t i = 0; i < f->n; i++)
+        sorted[i] = &f->tensors[i];
+    qsort(sorted, f->n, sizeof(sorted[0]), compare_written); /* NOLINT: pointers */
+    for (size_t item = 0, i = 0; item < f->g->nitems; item++) {
+        size_t first = i;
+        while (i < f->n && sorted[i]->item == item)
+            i++;
+        if (functional_number(f, sorted + first, i - first, item, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static struct graph_tensor *functional_tensors(const struct functional *f, size_t first, size_t n)
+{
+    struct graph_tensor *ret = xcalloc(n + 1, sizeof(*ret));
+    for (size_t i = 0; i < n; i++) {
+        const struct written_tensor *t = &f->tensors[first + i];
+        ret[i] = (struct graph_tensor){ f->g->items[t->item].first + (size_t)t->number, (size_t)t->output };
+    }
+    return ret;
+}
+
+/* ---- order ---- */
+
+enum { UNSEEN, OPEN, DONE };
+
+struct sorting { /* room for all calls */
+    unsigned char *state;
+    size_t *stack, *next; /* next: their tensors seen so far */
+    size_t n;
+};
+
+/* Puts a call behind all that make its tensors. */
+static int visit(const struct functional *f, size_t root, struct sorting *s, struct err *e)
+{
+    struct model_graph *g = f->g;
     size_t depth = 0;
-    stack[depth++] = root;
+    s->stack[depth++] = root;
     while (depth > 0) {
-        struct vertex *v = &g->vertices[stack[depth - 1]];
-        size_t *at = &next[stack[depth - 1]];
-        v->state = OPEN;
-        if (*at == v->nin) {
-            v->state = DONE;
-            v->call = f->n;
-            f->calls[f->n++] = (struct functional_call){
-                .item = stack[--depth], .first = v->first, .nin = v->nin, .inputs = v->inputs
-            };
+        size_t call = s->stack[depth - 1];
+        const struct graph_call *c = &g->calls[call];
+        s->state[call] = OPEN;
+        if (s->next[call] == c->n) {
+            s->state[call] = DONE;
+            g->order[s->n++] = call;
+            depth--;
             continue;
         }
-        size_t from = g->in[v->first + (*at)++];
-        if (g->vertices[from].state == OPEN)
-            return node_error(&v->inputs, e, "layer '%.60s' is called with what is computed from it: a cycle", v->name);
-        if (g->vertices[from].state == UNSEEN)
-            stack[depth++] = from;
+        size_t from = g->tensors[c->first + s->next[call]++].call;
+        if (s->state[from] == OPEN) {
+            struct node place = graph_call_place(g, &f->layers, call);
+            return node_error(&place, e, "layer '%.60s' is called with what is computed from it: a cycle",
+                              functional_name(f, c->item));
+        }
+        if (s->state[from] == UNSEEN)
+            s->stack[depth++] = from;
     }
     return 0;
 }
 
 /* In the order of the document, as far as it can be kept. */
-static int sort_calls(struct graph *g, struct functional *f, struct err *e)
+static int functional_sort(const struct functional *f, struct err *e)
 {
-    auto_free size_t *stack = xcalloc(g->n + 1, sizeof(*stack)), *next = xcalloc(g->n + 1, sizeof(*next));
-    f->calls = xcalloc(g->n + 1, sizeof(*f->calls));
-    for (size_t i = 0; i < g->n; i++)
-        if (g->vertices[i].state == UNSEEN && visit(g, i, stack, next, f, e) < 0)
+    struct model_graph *g = f->g;
+    auto_free size_t *stack = xcalloc(g->ncalls + 1, sizeof(*stack)), *next = xcalloc(g->ncalls + 1, sizeof(*next));
+    auto_free unsigned char *state = xcalloc(g->ncalls + 1, 1);
+    struct sorting s = { .state = state, .stack = stack, .next = next };
+    g->order = xcalloc(g->ncalls + 1, sizeof(*g->order));
+    for (size_t i = 0; i < g->ncalls; i++)
+        if (state[i] == UNSEEN && visit(f, i, &s, e) < 0)
             return -1;
-    f->in = TAKE(g->in);
-    for (size_t i = 0; i < g->nin; i++)
-        f->in[i] = g->vertices[f->in[i]].call;
     return 0;
 }
 
-/* Without cycles, every layer leads to the output when only the output is not used by another one. */
-static int check_ends(const struct graph *g, const struct vertex *first, const struct vertex *last, struct err *e)
+/* ---- the ends ---- */
+
+/* Items of inputs get their places among the model's arguments. */
+static int functional_inputs(const struct functional *f, size_t first, const struct node *at, struct err *e)
 {
-    if (!first->is_input)
-        return node_error(&g->layers, e, "the model's input '%.60s' is not an InputLayer", first->name);
-    if (last->used || last->is_input)
-        return node_error(&g->layers, e,
-                          "the model's output '%.60s' must be a layer that no other layer is called with", last->name);
-    for (size_t i = 0; i < g->n; i++) {
-        const struct vertex *v = &g->vertices[i];
-        struct node layer = node_item(&g->layers, i);
-        if (v->is_input && v != first)
-            return node_error(&layer, e, "InputLayer '%.60s': only one input is supported yet", v->name);
-        if (!v->used && v != last)
-            return node_error(&layer, e, "layer '%.60s' does not lead to the output '%.60s': leave it out", v->name,
-                              last->name);
+    struct model_graph *g = f->g;
+    const struct written_tensor *ends = f->tensors + first;
+    size_t n = f->n - first;
+    g->inputs = xcalloc(n + 1, sizeof(g->inputs[0]));
+    for (size_t i = 0; i < n; i++) {
+        struct graph_item *it = &g->items[ends[i].item];
+        const char *name = functional_name(f, ends[i].item);
+        if (it->kind != ITEM_INPUT)
+            return node_error(at, e, "the model's input '%.60s' is not an InputLayer", name);
+        if (it->index != SIZE_MAX)
+            return node_error(at, e, "'%.60s' is an input twice", name);
+        it->index = g->ninputs++;
+    }
+    for (size_t i = 0; i < g->nitems; i++) {
+        struct node layer = node_item(&f->layers, i);
+        if (g->items[i].kind == ITEM_INPUT && g->items[i].index == SIZE_MAX)
+            return node_error(&layer, e, "InputLayer '%.60s' is not among the input_layers of the model",
+                              functional_name(f, i));
     }
     return 0;
 }
 
-int functional_read(const struct node *config, struct functional *ret, struct err *e)
+static int functional_outputs(const struct functional *f, size_t first, const struct node *at, struct err *e)
 {
-    AUTO_FINI(graph) g = { .layers = node_get(config, "layers") };
-    AUTO_FINI(functional) f = { 0 };
-    struct vertex *first = NULL, *last = NULL;
-
-    if (node_array(&g.layers, e) < 0)
-        return -1;
-    g.n = node_size(&g.layers);
-    g.vertices = xcalloc(g.n + 1, sizeof(g.vertices[0]));
-    if (read_vertices(&g, e) < 0 || read_end(&g, config, "input_layers", &first, e) < 0 ||
-        read_end(&g, config, "output_layers", &last, e) < 0 || sort_calls(&g, &f, e) < 0 ||
-        check_ends(&g, first, last, e) < 0)
-        return -1;
-    *ret = f;
-    f = (struct functional){ 0 };
+    struct model_graph *g = f->g;
+    g->noutputs = f->n - first;
+    g->outputs = functional_tensors(f, first, g->noutputs);
+    if (g->noutputs == 0)
+        return node_error(at, e, "the model has no output");
+    for (size_t i = 0; i < g->noutputs; i++) {
+        size_t item = g->calls[g->outputs[i].call].item;
+        if (g->items[item].kind == ITEM_INPUT)
+            return node_error(at, e, "the model's output '%.60s' is one of its inputs", functional_name(f, item));
+    }
     return 0;
 }
 
-void functional_fini(struct functional *f)
+/* Without cycles, every layer leads to an output when all that are not outputs are used by others. */
+static int functional_used(const struct functional *f, struct err *e)
 {
-    free(f->calls);
-    free(f->in);
+    auto_free bool *used = xcalloc(f->g->nitems + 1, sizeof(*used));
+    for (size_t i = 0; i < f->n; i++)
+        used[f->tensors[i].item] = true;
+    for (size_t i = 0; i < f->g->nitems; i++) {
+        struct node layer = node_item(&f->layers, i);
+        if (!used[i])
+            return node_error(&layer, e, "%s '%.60s' does not lead to an output of the model: leave it out",
+                              f->g->items[i].kind == ITEM_INPUT ? "InputLayer" : "layer", functional_name(f, i));
+    }
+    return 0;
+}
+
+int graph_read_functional(const struct node *config, struct model_graph *ret, struct err *e)
+{
+    AUTO_FINI(model_graph) g = { 0 };
+    AUTO_FINI(functional) f = { .layers = node_get(config, "layers"), .g = &g };
+    struct node in = node_get(config, "input_layers"), out = node_get(config, "output_layers");
+
+    if (node_array(&f.layers, e) < 0 || functional_items(&f, e) < 0)
+        return -1;
+    g.ntensors = f.n;
+    if (functional_ends(&f, &in, 0, e) < 0 || functional_inputs(&f, g.ntensors, &in, e) < 0)
+        return -1;
+    f.n = g.ntensors; /* the inputs do not use anything */
+    if (functional_ends(&f, &out, 0, e) < 0 || functional_numbers(&f, e) < 0)
+        return -1;
+    g.tensors = functional_tensors(&f, 0, g.ntensors);
+    if (functional_sort(&f, e) < 0 || functional_outputs(&f, g.ntensors, &out, e) < 0 || functional_used(&f, e) < 0)
+        return -1;
+    *ret = g;
+    g = (struct model_graph){ 0 };
+    return 0;
 }

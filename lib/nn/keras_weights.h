@@ -11,7 +11,8 @@ enum { KERAS_LAYER_VARS = 8 };
 
 struct keras_layer {
     const char *name;                  /* the layer's own; borrowed from the model */
-    char *group;                       /* "layers/dense_1" */
+    char *path;                        /* its name after those of the nested models around it: "encoder/dense" */
+    char *group;                       /* "layers/dense_1"; in a nested model "layers/sequential/layers/dense_1" */
     size_t variable[KERAS_LAYER_VARS]; /* places in the model of vars/0, vars/1, ... */
     int nvariables;
     bool counts; /* after them an integer that is never read: how often Normalization was adapted */

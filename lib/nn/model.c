@@ -15,11 +15,16 @@ void model_free(struct model *m)
         layer_fini(&m->layers[i]);
     for (size_t i = 0; i < m->nvars; i++)
         free(m->vars[i].name);
+    for (size_t i = 0; i < m->nnodes; i++)
+        free(m->nodes[i].again);
+    for (size_t i = 0; i < m->ngraphs; i++) {
+        model_graph_fini(m->graphs[i]);
+        free(m->graphs[i]);
+    }
+    free(m->graphs);
     free(m->layers);
     free(m->nodes);
     free(m->vars);
-    free(m->name);
-    free(m->input_name);
     optimizer_free(m->optimizer);
     loss_free(m->loss);
     metric_list_free(m->metrics);
@@ -41,8 +46,7 @@ static int add_variable(struct model *m, size_t layer, int index, struct err *e)
         return err_set(e, ERR_INPUT, "%s/%s: the model is too large", l->name, spec->name);
     struct model_var *mv = &m->vars[m->nvars];
     mv->spec = spec;
-    auto_free char *scope = layer_scope(l->name);
-    mv->name = xasprintf("%s/%s", scope, spec->name);
+    mv->name = xasprintf("%s/%s", l->scope, spec->name);
     mv->v = (struct variable){ .name = mv->name,
                                .shape = spec->shape,
                                .offset = m->size,
@@ -61,11 +65,8 @@ static int add_variable(struct model *m, size_t layer, int index, struct err *e)
 static int lay_out(struct model *m, struct err *e)
 {
     size_t total = 0;
-    for (size_t i = 0; i < m->nlayers; i++) {
-        if (m->layers[i].row->variables != NULL)
-            m->layers[i].row->variables(&m->layers[i]);
+    for (size_t i = 0; i < m->nlayers; i++)
         total += (size_t)m->layers[i].nvars;
-    }
     m->vars = xcalloc(total, sizeof(*m->vars));
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < m->nlayers; i++) {
@@ -80,6 +81,10 @@ static int lay_out(struct model *m, struct err *e)
             m->trainable_params = m->params;
         }
     }
+    for (size_t i = 0; i < m->nnodes; i++)
+        if (m->nodes[i].again != NULL)
+            memcpy(m->nodes[i].again->var_index, m->layers[m->nodes[i].layer].var_index,
+                   sizeof(m->nodes[i].again->var_index));
     return 0;
 }
 
@@ -211,18 +216,17 @@ const struct shape *model_output(const struct model *m)
     return &m->output;
 }
 
-bool model_is_chain(const struct model *m)
+const char *model_item_name(const struct model *m, const struct model_graph *g, size_t item)
 {
-    for (size_t i = 0; i < m->nnodes; i++) {
-        if (m->layers[m->nodes[i].layer].row->joins || m->nodes[i].in[0] != i)
-            return false;
-    }
-    return true;
+    const struct graph_item *it = &g->items[item];
+    return it->kind == ITEM_INPUT   ? g->inputs[it->index].name
+           : it->kind == ITEM_LAYER ? m->layers[it->index].name
+                                    : m->graphs[it->index]->name;
 }
 
 const char *model_name(const struct model *m)
 {
-    return m->name;
+    return m->graphs[0]->name;
 }
 
 bool model_wants_adapt(const struct model *m)

@@ -6,6 +6,7 @@
 #include "nn/layers/layer.h"
 #include "nn/losses/loss.h"
 #include "nn/model.h"
+#include "nn/model_graph.h"
 
 enum { VARIABLE_ALIGN = 16 };
 
@@ -18,20 +19,24 @@ struct model_var { /* beside the public struct variable */
 /* One call of a layer. Tensor 0 is the input of the model, tensor i + 1 the output of node i. */
 struct model_node {
     size_t layer;
+    /* The layer with the shapes of this call, when the layer was called before: a copy that owns nothing. NULL: the
+     * first call, whose shapes the layer has. */
+    struct layer *again;
     size_t in[LAYER_INPUTS_MAX]; /* tensors, of nodes before this one */
     size_t nin;
+    bool last; /* the layer is not called again */
 };
 
 struct model {
-    char *name;
-    char *input_name; /* of the InputLayer, for Keras's JSON */
+    struct model_graph **graphs; /* as the document has them; the first is the model, the others are nested in it */
+    size_t ngraphs;
     struct shape input, output;
-    struct layer *layers; /* InputLayer is not among them */
+    struct layer *layers; /* of all graphs, in the order of their first calls; InputLayers are not among them */
     size_t nlayers, cap;
     /* In topological order: a node's inputs are made by nodes before it, and the last node makes the output. A
-     * Sequential model is a chain. Each layer has one node; layers are in the order of their nodes. */
+     * Sequential model is a chain. */
     struct model_node *nodes;
-    size_t nnodes;
+    size_t nnodes, nodes_cap;
     struct model_var *vars; /* trainable first */
     size_t nvars, size, trainable_size, params, trainable_params;
     struct optimizer *optimizer; /* these three NULL without compile */
@@ -39,12 +44,22 @@ struct model {
     struct metric_list *metrics;
 };
 
+/* The layer of a node, with the shapes of that call. */
+static inline const struct layer *model_called(const struct model *m, size_t node)
+{
+    const struct model_node *n = &m->nodes[node];
+    return n->again != NULL ? n->again : &m->layers[n->layer];
+}
 static inline const struct shape *model_tensor(const struct model *m, size_t tensor)
 {
-    return tensor == 0 ? &m->input : &m->layers[m->nodes[tensor - 1].layer].out;
+    return tensor == 0 ? &m->input : &model_called(m, tensor - 1)->out;
 }
-/* Every node reads the tensor made just before it, and nothing else. */
-bool model_is_chain(const struct model *m);
+
+/* The name of an input, a layer or a nested model. */
+const char *model_item_name(const struct model *m, const struct model_graph *g, size_t item);
+
+/* "(None, 28, 28)", with the axis of the batch; xmalloc'ed. */
+char *model_shape_text(const struct shape *s);
 
 /* What a file of Keras says about optimizer, loss and metrics: the arguments of its compile(). */
 struct keras_compile {
@@ -55,7 +70,7 @@ struct keras_compile {
 void keras_compile_fini(struct keras_compile *c);
 DEFINE_AUTO_FINI(keras_compile, keras_compile_fini);
 
-/* model_read.c: fills name, input and layers from any of the forms of spec.model; shapes are checked, the
+/* model_read.c: fills graphs, input, layers and nodes from any of the forms of spec.model; shapes are checked, the
  * variables of each layer listed in it. `ret` must be empty. */
 MUST_USE int model_read(struct model *m, const struct node *n, const char *base_dir, struct keras_compile *ret,
                         struct err *e);

@@ -1,10 +1,12 @@
-/* Keras 3's Model.to_json(): keras/src/saving/serialization_lib.py, models/sequential.py. */
+/* Keras 3's Model.to_json(): keras/src/saving/serialization_lib.py, models/sequential.py, models/functional.py. */
 #include "nn/model_impl.h"
 
-static json_t *input_layer_json(const struct model *m)
+static json_t *graph_json(const struct model *m, const struct model_graph *g, bool sequential);
+
+static json_t *input_layer_json(const struct graph_input *in)
 {
-    json_t *config = json_pack("{s:o, s:s, s:b, s:b, s:s, s:b}", "batch_shape", shape_json(&m->input, true), "dtype",
-                               "float32", "sparse", 0, "ragged", 0, "name", m->input_name, "optional", 0);
+    json_t *config = json_pack("{s:o, s:s, s:b, s:b, s:s, s:b}", "batch_shape", shape_json(&in->shape, true), "dtype",
+                               "float32", "sparse", 0, "ragged", 0, "name", in->name, "optional", 0);
     return kind_serialized("keras.layers", "InputLayer", config);
 }
 
@@ -17,80 +19,122 @@ static json_t *compile_json(const struct model *m)
                      metric_list_json(m->metrics, true), "run_eagerly", 0, "steps_per_execution", 1, "jit_compile", 0);
 }
 
-static json_t *sequential_layers(const struct model *m)
+static json_t *item_json(const struct model *m, const struct model_graph *g, const struct graph_item *it)
 {
-    json_t *layers = json_array();
-    json_array_append_new(layers, input_layer_json(m));
-    for (size_t i = 0; i < m->nlayers; i++)
-        json_array_append_new(layers, layer_json(&m->layers[i]));
-    return layers;
+    return it->kind == ITEM_INPUT   ? input_layer_json(&g->inputs[it->index])
+           : it->kind == ITEM_LAYER ? layer_json(&m->layers[it->index])
+                                    : graph_json(m, m->graphs[it->index], m->graphs[it->index]->sequential);
 }
 
-/* ---- functional models: keras/src/models/functional.py ---- */
+/* ---- functional models ---- */
 
-static const char *maker_of(const struct model *m, size_t tensor)
+/* [layer, call, output] */
+static json_t *history_json(const struct model *m, const struct model_graph *g, const struct graph_tensor *t)
 {
-    return tensor == 0 ? m->input_name : m->layers[m->nodes[tensor - 1].layer].name;
+    size_t item = g->calls[t->call].item;
+    return json_pack("[s, I, I]", model_item_name(m, g, item), (json_int_t)(t->call - g->items[item].first),
+                     (json_int_t)t->output);
 }
 
-static json_t *history_json(const struct model *m, size_t tensor)
-{
-    return json_pack("[s, i, i]", maker_of(m, tensor), 0, 0);
-}
-
-static json_t *tensor_json(const struct model *m, size_t tensor)
+static json_t *tensor_json(const struct model *m, const struct model_graph *g, const struct graph_tensor *t)
 {
     return json_pack("{s:s, s:{s:o, s:s, s:o}}", "class_name", "__keras_tensor__", "config", "shape",
-                     shape_json(model_tensor(m, tensor), true), "dtype", "float32", "keras_history",
-                     history_json(m, tensor));
+                     shape_json(&g->calls[t->call].shapes[t->output], true), "dtype", "float32", "keras_history",
+                     history_json(m, g, t));
 }
 
-/* The tensor, or for a layer that joins a list of tensors. */
-static json_t *call_json(const struct model *m, const struct model_node *n)
+/* The tensor, or a list of tensors. */
+static json_t *call_json(const struct model *m, const struct model_graph *g, const struct graph_call *c)
 {
+    const struct graph_item *it = &g->items[c->item];
     json_t *tensors = json_array();
-    for (size_t k = 0; k < n->nin; k++)
-        json_array_append_new(tensors, tensor_json(m, n->in[k]));
-    if (m->layers[n->layer].row->joins)
+    for (size_t k = 0; k < c->n; k++)
+        json_array_append_new(tensors, tensor_json(m, g, &g->tensors[c->first + k]));
+    if (c->n > 1 || (it->kind == ITEM_LAYER && m->layers[it->index].row->joins))
         tensors = json_pack("[o]", tensors);
     return json_pack("{s:o, s:{}}", "args", tensors, "kwargs");
 }
 
-static json_t *functional_layers(const struct model *m)
+static void connect_json(const struct model *m, const struct model_graph *g, size_t item, json_t *layer)
 {
-    json_t *layers = json_array(), *input = input_layer_json(m);
-    json_object_set_new(input, "name", json_string(m->input_name));
-    json_object_set_new(input, "inbound_nodes", json_array());
-    json_array_append_new(layers, input);
-    for (size_t i = 0; i < m->nnodes; i++) {
-        const struct layer *l = &m->layers[m->nodes[i].layer];
-        json_t *layer = layer_json(l);
-        json_object_set_new(layer, "name", json_string(l->name));
-        json_object_set_new(layer, "inbound_nodes", json_pack("[o]", call_json(m, &m->nodes[i])));
+    const struct graph_item *it = &g->items[item];
+    json_t *calls = json_array();
+    for (size_t i = 0; i < it->ncalls && it->kind != ITEM_INPUT; i++)
+        json_array_append_new(calls, call_json(m, g, &g->calls[it->first + i]));
+    json_object_set_new(layer, "name", json_string(model_item_name(m, g, item)));
+    json_object_set_new(layer, "inbound_nodes", calls);
+}
+
+/* One end alone, as Keras writes Model(x, y); else the list. */
+static json_t *one_or_list(json_t *list)
+{
+    if (json_array_size(list) != 1)
+        return list;
+    json_t *one = json_incref(json_array_get(list, 0));
+    json_decref(list);
+    return one;
+}
+
+static json_t *inputs_json(const struct model *m, const struct model_graph *g)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < g->ninputs; i++)
+        for (size_t k = 0; k < g->nitems; k++)
+            if (g->items[k].kind == ITEM_INPUT && g->items[k].index == i)
+                json_array_append_new(list, history_json(m, g, &(struct graph_tensor){ .call = g->items[k].first }));
+    return list;
+}
+
+static json_t *outputs_json(const struct model *m, const struct model_graph *g)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < g->noutputs; i++)
+        json_array_append_new(list, history_json(m, g, &g->outputs[i]));
+    return list;
+}
+
+/* ---- models ---- */
+
+static json_t *build_shape_json(const struct model_graph *g)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < g->ninputs; i++)
+        json_array_append_new(list, shape_json(&g->inputs[i].shape, true));
+    return one_or_list(list);
+}
+
+/* sequential: the graph is a chain, and is written as a Sequential model. */
+static json_t *graph_json(const struct model *m, const struct model_graph *g, bool sequential)
+{
+    json_t *layers = json_array(), *config = json_pack("{s:s, s:b}", "name", g->name, "trainable", !g->frozen);
+    for (size_t i = 0; i < g->nitems; i++) {
+        size_t item = sequential ? g->calls[g->order[i]].item : i;
+        json_t *layer = item_json(m, g, &g->items[item]);
+        if (!sequential)
+            connect_json(m, g, item, layer);
         json_array_append_new(layers, layer);
     }
-    return layers;
+    json_object_set_new(config, "layers", layers);
+    if (sequential) {
+        json_object_set_new(config, "dtype",
+                            kind_serialized("keras", "DTypePolicy", json_pack("{s:s}", "name", "float32")));
+        json_object_set_new(config, "build_input_shape", shape_json(&g->inputs[0].shape, true));
+    } else {
+        json_object_set_new(config, "input_layers", one_or_list(inputs_json(m, g)));
+        json_object_set_new(config, "output_layers", one_or_list(outputs_json(m, g)));
+    }
+    /* As Keras 3 writes them: it does not export Functional from its public modules. */
+    json_t *model = kind_serialized(sequential ? "keras" : "keras.src.models.functional",
+                                    sequential ? "Sequential" : "Functional", config);
+    if (!sequential)
+        json_object_set_new(model, "registered_name", json_string("Functional"));
+    json_object_set_new(model, "build_config", json_pack("{s:o}", "input_shape", build_shape_json(g)));
+    return model;
 }
 
 json_t *model_to_json(const struct model *m)
 {
-    bool chain = model_is_chain(m);
-    json_t *dtype = kind_serialized("keras", "DTypePolicy", json_pack("{s:s}", "name", "float32"));
-    json_t *config = json_pack("{s:s, s:b, s:o, s:o}", "name", m->name, "trainable", 1, "dtype", dtype, "layers",
-                               chain ? sequential_layers(m) : functional_layers(m));
-    if (chain) {
-        json_object_set_new(config, "build_input_shape", shape_json(&m->input, true));
-    } else {
-        json_object_del(config, "dtype");
-        json_object_set_new(config, "input_layers", json_pack("[o]", history_json(m, 0)));
-        json_object_set_new(config, "output_layers", json_pack("[o]", history_json(m, m->nnodes)));
-    }
-    /* As Keras 3 writes them: it does not export Functional from its public modules. */
-    json_t *model =
-        kind_serialized(chain ? "keras" : "keras.src.models.functional", chain ? "Sequential" : "Functional", config);
-    if (!chain)
-        json_object_set_new(model, "registered_name", json_string("Functional"));
-    json_object_set_new(model, "build_config", json_pack("{s:o}", "input_shape", shape_json(&m->input, true)));
+    json_t *model = graph_json(m, m->graphs[0], graph_is_chain(m->graphs[0]));
     if (m->optimizer != NULL)
         json_object_set_new(model, "compile_config", compile_json(m));
     return model;

@@ -1,344 +1,14 @@
-/* Reads spec.model: the short form, or Keras's JSON (inline, as text, or in a file). */
-#include <inttypes.h>
+/* Reads spec.model: the short form, or Keras's JSON (inline, as text, or in a file). A document becomes graphs; calling
+ * the first of them makes layers and nodes. */
 #include <string.h>
 
 #include "base/file.h"
-#include "base/map.h"
 #include "base/str.h"
 #include "codec/yaml.h"
-#include "job/device.h"
-#include "nn/functional.h"
 #include "nn/keras_document.h"
-#include "nn/model_impl.h"
+#include "nn/model_reading.h"
 
-enum { KERAS_FILE_MAX = 64 << 20, TEXTS_MAX = 3 };
-
-struct reading { /* one model being read */
-    struct model *m;
-    bool has_input;
-    bool open_input;           /* the file has axes of unknown size */
-    const char *integer_input; /* the dtype of an input of integers, or NULL */
-    struct map *names;         /* of layers: NAME; of their variables, where these differ: SCOPE */
-    bool unshaped;             /* the input is not known: each layer is checked by itself */
-    bool failed;               /* shapes are no longer known; only checks of single layers continue (source_collect) */
-    bool keras_2;              /* the document is of Keras 2 */
-    struct map *numbered;      /* base of an automatic name -> the number to try next */
-    struct keras_compile *compile;
-};
-
-static char NAME[] = "name", SCOPE[] = "scope"; /* marks in reading.names */
-
-/* ---- one layer ---- */
-
-/* "dense", "dense_1", ...: the first that is free, as Keras counts. Names are never released, so the search
- * continues where it ended for this base: n layers cost n steps. */
-static char *automatic_name(struct reading *r, const char *base)
-{
-    intptr_t i = (intptr_t)map_get(r->numbered, base);
-    char *name = i == 0 ? xstrdup(base) : xasprintf("%s_%" PRIdPTR, base, i);
-    while (map_get(r->names, name) != NULL) {
-        free(name);
-        name = xasprintf("%s_%" PRIdPTR, base, ++i);
-    }
-    map_put(r->numbered, base, (void *)(i + 1));
-    return name;
-}
-
-/* Names end up in logs, exports and, as layer_scope() has them, in variable names; a slash would be a scope. */
-static bool is_good_name(const char *s)
-{
-    size_t n = strlen(s);
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)s[i] < ' ' || s[i] == 0x7f || s[i] == '/')
-            return false;
-    return n > 0 && n <= 100 && s[0] != '.' && s[0] != '-' && s[0] != ' ';
-}
-
-static int take_name(struct reading *r, const struct node *config, const char *base, char **ret, struct err *e)
-{
-    struct node given = node_get(config, "name");
-    const char *name = NULL;
-
-    if (node_present(&given)) {
-        if (node_str(&given, &name, e) < 0)
-            return -1;
-        if (!is_good_name(name))
-            return node_error(&given, e,
-                              "'%.60s' cannot name a layer: 1 to 100 characters without '/', and not '.', '-' or a "
-                              "space first",
-                              name);
-        auto_free char *scope = layer_scope(name);
-        if (map_get(r->names, name) == NAME)
-            return node_error(&given, e, "two layers are named '%s'", name);
-        if (map_get(r->names, scope) != NULL)
-            return node_error(&given, e, "'%s' would have the variable names of another layer, '%s/...'", name, scope);
-    }
-    *ret = name != NULL ? xstrdup(name) : automatic_name(r, base);
-    auto_free char *scope = layer_scope(*ret);
-    map_put(r->names, scope, SCOPE);
-    map_put(r->names, *ret, NAME);
-    return 0;
-}
-
-/* The name of its dtype or policy; NULL: it has none. */
-static int read_dtype(const struct node *config, const char **ret, struct err *e)
-{
-    struct node dtype = node_get(config, "dtype"), policy;
-    const char *name = NULL;
-
-    *ret = NULL;
-    if (!node_present(&dtype))
-        return 0;
-    if (node_named(&dtype, &name, &policy, e) < 0)
-        return -1;
-    if (str_eq(name, "DTypePolicy") || str_eq(name, "Policy")) {
-        policy = node_get(&policy, "name");
-        if (node_str(&policy, &name, e) < 0)
-            return -1;
-    }
-    *ret = name;
-    return 0;
-}
-
-static int check_dtype(const struct node *config, struct err *e)
-{
-    struct node dtype = node_get(config, "dtype");
-    const char *name;
-    if (read_dtype(config, &name, e) < 0)
-        return -1;
-    if (name != NULL && !str_eq(name, "float32"))
-        return node_error(&dtype, e, "only float32 is supported yet, not '%.60s'", name);
-    return 0;
-}
-
-/* Integers are read, too; check_integer_input() says what for. */
-static int read_input_dtype(struct reading *r, const struct node *config, struct err *e)
-{
-    static const char *const INTEGERS[] = { "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64" };
-    const char *name;
-    if (read_dtype(config, &name, e) < 0)
-        return -1;
-    for (size_t i = 0; name != NULL && i < COUNT_OF(INTEGERS); i++)
-        if (str_eq(name, INTEGERS[i])) {
-            r->integer_input = INTEGERS[i];
-            return 0;
-        }
-    return check_dtype(config, e);
-}
-
-/* Axes of unknown size fit all. */
-static bool is_the_input(const struct shape *known, const struct shape *s)
-{
-    bool same = known->rank == s->rank;
-    for (int i = 0; same && i < s->rank; i++)
-        same = s->dim[i] < 0 || s->dim[i] == known->dim[i];
-    return same;
-}
-
-static bool has_open_axis(const struct shape *s)
-{
-    for (int i = 0; i < s->rank; i++)
-        if (s->dim[i] < 0)
-            return true;
-    return false;
-}
-
-static int set_input(struct reading *r, const struct node *at, const struct shape *s, struct err *e)
-{
-    char have[128], want[128];
-    size_t count;
-    if (r->has_input)
-        return is_the_input(&r->m->input, s) ? 0
-                                             : node_error(at, e, "input shape %s conflicts with %s declared earlier",
-                                                          shape_text(s, have), shape_text(&r->m->input, want));
-    if (has_open_axis(s)) {
-        r->open_input = true;
-        return 0;
-    }
-    if (shape_count(s, &count, e) < 0 || count > INT32_MAX)
-        return node_error(at, e, "an input of shape %s is too large", shape_text(s, have));
-    r->has_input = true;
-    r->m->input = *s;
-    return 0;
-}
-
-static int need_input(const struct reading *r, const struct node *at, struct err *e)
-{
-    if (r->has_input)
-        return 0;
-    if (r->open_input)
-        return node_error(at, e, "the file leaves axes of the input open: set model.inputShape");
-    return node_error(at, e, "the shape of the input is not known: set model.inputShape");
-}
-
-/* InputLayer: only the first, and not kept as a layer. */
-static int read_input_layer(struct reading *r, const struct node *at, const struct node *config, struct err *e)
-{
-    static const char *const KEYS[] = { "name",   "dtype",  "batch_shape", "batch_input_shape", "input_shape", "shape",
-                                        "sparse", "ragged", "optional",    "trainable",         "batch_size" };
-    static const char *const REFUSED[] = { "sparse", "ragged", "optional", "batch_size" };
-    struct shape s = { 0 };
-    bool found;
-
-    if (r->m->nlayers > 0 || r->m->input_name != NULL)
-        return node_error(at, e, "an InputLayer can only be the first layer");
-    if (node_present(config) && node_only(config, KEYS, COUNT_OF(KEYS), e) < 0)
-        return -1;
-    for (size_t i = 0; i < COUNT_OF(REFUSED); i++) {
-        struct node n = node_get(config, REFUSED[i]);
-        if (node_present(&n) && !json_is_false(n.v))
-            return node_error(&n, e, "'%s' is not supported", REFUSED[i]);
-    }
-    if (read_input_dtype(r, config, e) < 0 || input_shape_of_layer(config, &found, &s, e) < 0)
-        return -1;
-    if (!found)
-        return node_error(at, e, "an InputLayer needs its batch_shape");
-    if (set_input(r, config, &s, e) < 0 || need_input(r, config, e) < 0)
-        return -1;
-    return take_name(r, config, "input_layer", &r->m->input_name, e);
-}
-
-static struct layer *new_layer(struct model *m)
-{
-    if (m->nlayers == m->cap) {
-        m->cap = MAX(2 * m->cap, (size_t)16);
-        m->layers = xrealloc(m->layers, m->cap * sizeof(*m->layers));
-        m->nodes = xrealloc(m->nodes, m->cap * sizeof(*m->nodes));
-    }
-    struct layer *l = &m->layers[m->nlayers];
-    *l = (struct layer){ 0 };
-    m->nodes[m->nnodes++] = (struct model_node){ .layer = m->nlayers++ };
-    return l;
-}
-
-/* Multiplying the sizes is safe afterwards: one example of any layer is below 2^31 floats. */
-static int check_output(const struct layer *l, const struct node *at, struct err *e)
-{
-    char text[128];
-    size_t count;
-    if (shape_count(&l->out, &count, NULL) < 0 || count > INT32_MAX)
-        return node_error(at, e, "the output of '%s', shape %s, is too large", l->name, shape_text(&l->out, text));
-    return 0;
-}
-
-/* The tensors that the newest layer is called with; call NULL: the one made last. */
-static int connect(struct reading *r, struct layer *l, const struct node *at, const struct functional *f,
-                   const struct functional_call *call, struct err *e)
-{
-    struct model_node *n = &r->m->nodes[r->m->nnodes - 1];
-    const char *class_name = l->row->k.names[0];
-
-    if (call == NULL && l->row->joins)
-        return node_error(at, e, "%s joins several tensors, so it needs a functional model of Keras (spec.model.keras)",
-                          class_name);
-    n->nin = call != NULL ? call->nin : 1;
-    if (n->nin > 1 && !l->row->joins)
-        return node_error(&call->inputs, e, "%s takes one tensor, not %zu", class_name, n->nin);
-    if (n->nin > LAYER_INPUTS_MAX)
-        return node_error(&call->inputs, e, "%zu tensors, at most %d: join them in several layers", n->nin,
-                          LAYER_INPUTS_MAX);
-    l->nin = n->nin;
-    for (size_t k = 0; k < n->nin; k++) {
-        n->in[k] = call != NULL ? f->in[call->first + k] : r->m->nnodes - 1;
-        l->in[k] = *model_tensor(r->m, n->in[k]);
-    }
-    return 0;
-}
-
-/* The only activation that Keras 3 has changed under the same name. */
-static int check_activation(const struct reading *r, const struct layer *l, const struct node *place, struct err *e)
-{
-    if (!r->keras_2 || l->activation.kind != ACT_HARD_SIGMOID)
-        return 0;
-    return node_error(
-        place, e,
-        "Keras 2's hard_sigmoid is 0.2 x + 0.5 between 0 and 1, and this is Keras 3's, relu6(x + 3) / 6: load "
-        "the model with Keras 3, put a Rescaling layer with scale 1.2 before the activation, and write it "
-        "again (model.to_json())");
-}
-
-static int read_device(const struct reading *r, const struct node *config, int *ret_pin, struct err *e)
-{
-    struct node device = node_get(config, "device");
-    int ps;
-    if (!node_present(&device))
-        return 0;
-    if (r->compile->doc != NULL)
-        return node_error(&device, e, "'device' is not Keras's: place layers in spec.model.layers of the manifest");
-    if (device_parse(&device, &ps, e) < 0)
-        return -1;
-    *ret_pin = ps + 1;
-    return 0;
-}
-
-static int build_layer(struct reading *r, struct layer *l, const struct node *at, const struct node *config,
-                       const struct functional *f, const struct functional_call *call, struct err *e)
-{
-    const struct node *place = node_present(config) ? config : at;
-    struct shape s = { 0 };
-    bool found;
-
-    l->arg = xcalloc(l->row->k.nargs, sizeof(*l->arg));
-    if (args_parse(&l->row->k, config, l->arg, e) < 0 || take_name(r, config, l->row->auto_name, &l->name, e) < 0 ||
-        check_dtype(config, e) < 0 || input_shape_of_layer(config, &found, &s, e) < 0)
-        return -1;
-    bool first = r->m->nlayers == 1;
-    if (config->lenient && (!first || r->m->input_name != NULL))
-        found = false; /* Keras keeps the shapes that people give to later layers, and ignores them */
-    if (found && !first)
-        return node_error(place, e, "only the first layer may set the shape of the input");
-    if ((found && set_input(r, place, &s, e) < 0) || need_input(r, at, e) < 0)
-        return -1;
-    l->trainable = l->arg[ARG_TRAINABLE] != 0;
-    if (read_device(r, config, &l->pin, e) < 0)
-        return -1;
-    if (connect(r, l, at, f, call, e) < 0)
-        return -1;
-    if (l->row->read != NULL && l->row->read(l, config, e) < 0)
-        return -1;
-    if (check_activation(r, l, place, e) < 0)
-        return -1;
-    if (l->row->shape(l, place, e) < 0 || check_output(l, place, e) < 0)
-        return -1;
-    return 0;
-}
-
-static int read_layer(struct reading *r, const struct node *at, const struct functional *f,
-                      const struct functional_call *call, struct err *e)
-{
-    static const char *const KERAS_KEYS[] = { "module",       "class_name", "config",       "registered_name",
-                                              "build_config", "name",       "inbound_nodes" };
-    struct node config, class_name = node_get(at, "class_name"), registered = node_get(at, "registered_name");
-    struct node own_name = node_get(at, "name"), own_device = node_get(at, "device");
-    const struct kind *kind;
-    const char *name;
-
-    if ((node_present(&own_name) || node_present(&own_device)) && !node_present(&class_name))
-        return node_error(at, e, "a layer is written as {Dense: {units: 10, name: hidden, device: ps:0}}");
-    if (node_named(at, &name, &config, e) < 0)
-        return -1;
-    if (str_eq(name, "Sequential") || str_eq(name, "Functional") || str_eq(name, "Model"))
-        return node_error(
-            at, e, "a model within a model is not supported yet: put the layers of the inner one here, in its place");
-    if (node_present(&class_name) && node_only(at, KERAS_KEYS, COUNT_OF(KERAS_KEYS), e) < 0)
-        return -1;
-    if (node_present(&registered) && !str_eq(json_string_value(registered.v), name))
-        return node_error(&registered, e, "custom layer classes are not supported");
-    if (str_eq(name, "InputLayer"))
-        return read_input_layer(r, at, &config, e);
-    if (r->m->nlayers >= MODEL_LAYERS_MAX)
-        return node_error(at, e, "more than %d layers", MODEL_LAYERS_MAX);
-    if (catalog_find(&LAYER_KINDS, at, name, &kind, e) < 0)
-        return -1;
-    if (r->failed || r->unshaped) {
-        auto_free double *values = xcalloc(kind->nargs, sizeof(*values));
-        return args_parse(kind, &config, values, e);
-    }
-    struct layer *l = new_layer(r->m);
-    l->row = (const struct layer_row *)(const void *)kind;
-    l->id = (enum layer_id)(l->row - layer_rows);
-    return build_layer(r, l, at, &config, f, call, e);
-}
+enum { KERAS_FILE_MAX = 64 << 20, TEXTS_MAX = 3, NESTED_MAX = 16 };
 
 /* The layers that cast integers to floats, in all versions of Keras. Others may compute with integers, which is not
  * done here. */
@@ -353,7 +23,7 @@ static int check_integer_input(const struct reading *r, const struct node *layer
     auto_free bool *integer = xcalloc(m->nnodes + 1, sizeof(*integer));
     integer[0] = r->integer_input != NULL;
     for (size_t i = 0; i < m->nnodes; i++) {
-        const struct layer *l = &m->layers[m->nodes[i].layer];
+        const struct layer *l = model_called(m, i);
         bool any = false;
         for (size_t k = 0; k < m->nodes[i].nin; k++)
             any = any || integer[m->nodes[i].in[k]];
@@ -367,36 +37,303 @@ static int check_integer_input(const struct reading *r, const struct node *layer
     return 0;
 }
 
-/* f NULL: each layer is called with the output of the one before. */
-static int read_layers(struct reading *r, const struct node *layers, const struct functional *f, struct err *e)
+/* ---- graphs ---- */
+
+static struct model_graph *add_graph(struct reading *r, const struct node *layers)
 {
-    if (node_array(layers, e) < 0)
+    struct model *m = r->m;
+    size_t n = m->ngraphs + 1;
+    m->graphs = xrealloc(m->graphs, n * sizeof(struct model_graph *));
+    r->layers = xrealloc(r->layers, n * sizeof(r->layers[0]));
+    r->layers[m->ngraphs] = *layers;
+    return m->graphs[m->ngraphs++] = xcalloc(1, sizeof(struct model_graph));
+}
+
+/* The InputLayers, whose shapes are known before anything is called. */
+static int read_inputs(struct reading *r, struct model_graph *g, const struct node *layers, struct err *e)
+{
+    for (size_t i = g->hidden; i < g->nitems; i++) {
+        struct node at = graph_item_place(g, layers, i);
+        if (g->items[i].kind != ITEM_INPUT)
+            continue;
+        if (g->items[i].index == SIZE_MAX)
+            return node_error(&at, e, "an InputLayer can only be the first layer");
+        if (reading_input_layer(r, &at, &g->inputs[g->items[i].index], e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* name: owned by the graph. The names in it are in its scope. */
+static int read_graph(struct reading *r, bool sequential, const struct node *config, char *name, struct err *e)
+{
+    struct node layers = json_is_array(config->v) ? *config : node_get(config, "layers");
+    struct model_graph *g = add_graph(r, &layers);
+
+    int rc = node_array(&layers, e);
+    if (rc == 0 && sequential)
+        graph_read_chain(&layers, g);
+    else if (rc == 0)
+        rc = graph_read_functional(config, g, e);
+    g->name = name;
+    if (rc < 0)
         return -1;
-    for (size_t i = 0; i < node_size(layers); i++) {
-        const struct functional_call *call = f != NULL ? &f->calls[i] : NULL;
-        struct node item = node_item(layers, call != NULL ? call->item : i);
-        r->failed |= read_layer(r, &item, f, call, e) < 0;
-        if (r->failed && !node_collects(layers))
+    auto_free char *scope = layer_scope(name);
+    bool outermost = r->m->ngraphs == 1;
+    g->scope = outermost ? xstrdup("") : xasprintf("%s%s/", r->scope, scope);
+    if (g->nitems == g->ninputs)
+        return node_error(&layers, e, "the list of layers is empty");
+    if (outermost && (g->ninputs != 1 || g->noutputs != 1))
+        return node_error(&layers, e, "the model has %zu inputs and %zu outputs; only one of each is supported yet",
+                          g->ninputs, g->noutputs);
+    const char *outer = r->scope;
+    r->scope = g->scope;
+    rc = read_inputs(r, g, &layers, e);
+    r->scope = outer;
+    return rc;
+}
+
+/* ---- calls ---- */
+
+struct calling { /* one call of a graph */
+    struct reading *r;
+    size_t graph;
+    const size_t *in;             /* its tensors */
+    size_t *first, *made, *value; /* of each call of the graph: value[first], ..., made in all */
+    size_t n, cap;
+};
+
+static int call_graph(struct reading *r, size_t graph, const size_t *in, size_t *ret_out, struct err *e);
+
+static int gather(const struct calling *c, const struct graph_tensor *t, size_t n, const struct node *at, size_t *ret,
+                  struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (t[i].output >= c->made[t[i].call])
+            return node_error(at, e, "output %zu does not exist: the nested model has %zu, which are numbered from 0",
+                              t[i].output, c->made[t[i].call]);
+        ret[i] = c->value[c->first[t[i].call] + t[i].output];
+    }
+    return 0;
+}
+
+static int check_nested(const struct reading *r, const struct model_graph *g, const struct layer_call *call,
+                        struct err *e)
+{
+    char have[128], want[128];
+    if (call->n != g->ninputs)
+        return node_error(&call->at, e, "model '%s' takes %zu tensors, not %zu", g->name, g->ninputs, call->n);
+    for (size_t i = 0; i < call->n; i++) {
+        const struct graph_input *in = &g->inputs[i];
+        const struct shape *s = model_tensor(r->m, call->in[i]);
+        if (in->known && !reading_fits(s, &in->shape))
+            return node_error(&call->at, e, "the input of model '%s' is %s, and it is called with %s", g->name,
+                              shape_text(&in->shape, want), shape_text(s, have));
+    }
+    return 0;
+}
+
+static int read_nested(struct reading *r, const struct node *at, size_t *ret, struct err *e)
+{
+    static const char *const KEYS[] = { "name",   "trainable",         "dtype",        "autocast",
+                                        "layers", "build_input_shape", "input_layers", "output_layers" };
+    const char *class_name;
+    char *name;
+    struct node config;
+    if (reading_layer_form(at, &class_name, &config, e) < 0)
+        return -1;
+    bool sequential = str_eq(class_name, "Sequential");
+    if (r->nested == NESTED_MAX)
+        return node_error(at, e, "more than %d models within each other", NESTED_MAX);
+    if (!json_is_array(config.v) &&
+        (node_only(&config, KEYS, COUNT_OF(KEYS), e) < 0 || reading_check_dtype(&config, e) < 0))
+        return -1;
+    struct node trainable = node_get(&config, "trainable");
+    bool train = true;
+    if (node_present(&trainable) && node_bool(&trainable, &train, e) < 0)
+        return -1;
+    if (reading_take_name(r, &config, sequential ? "sequential" : "functional", &name, e) < 0)
+        return -1;
+    size_t index = r->m->ngraphs;
+    r->nested++;
+    int rc = read_graph(r, sequential, &config, name, e);
+    r->nested--;
+    r->m->graphs[index]->frozen = !train;
+    *ret = index;
+    return rc;
+}
+
+static void push_values(struct calling *c, size_t call, const size_t *tensors, size_t n)
+{
+    struct model *m = c->r->m;
+    struct graph_call *k = &m->graphs[c->graph]->calls[call];
+    if (k->shapes == NULL && !c->r->failed && !c->r->unshaped) {
+        k->shapes = xcalloc(n + 1, sizeof(k->shapes[0]));
+        for (size_t i = 0; i < n; i++)
+            k->shapes[i] = *model_tensor(m, tensors[i]);
+    }
+    if (c->n + n > c->cap) {
+        c->cap = MAX(2 * c->cap, c->n + n + 16);
+        c->value = xrealloc(c->value, c->cap * sizeof(c->value[0]));
+    }
+    memcpy(c->value + c->n, tensors, n * sizeof(c->value[0]));
+    c->first[call] = c->n;
+    c->made[call] = n;
+    c->n += n;
+}
+
+static int call_nested(struct calling *c, size_t call, size_t graph, const struct layer_call *with, struct err *e)
+{
+    struct reading *r = c->r, outer = *r;
+    struct model_graph *g = r->m->graphs[graph];
+    auto_free size_t *out = xcalloc(g->noutputs + 1, sizeof(*out));
+    if (!r->failed && !r->unshaped && check_nested(r, g, with, e) < 0)
+        return -1;
+    r->scope = g->scope;
+    r->frozen |= g->frozen;
+    r->nested++;
+    int rc = call_graph(r, graph, with->in, out, e);
+    r->nested = outer.nested;
+    r->scope = outer.scope;
+    r->frozen = outer.frozen;
+    push_values(c, call, out, g->noutputs);
+    if (rc == 0 && !r->unshaped && !g->inputs[0].known) { /* a chain without InputLayer has the shape that it got */
+        g->inputs[0].shape = *model_tensor(r->m, with->in[0]);
+        g->inputs[0].known = true;
+    }
+    return rc;
+}
+
+static int call_layer(struct calling *c, size_t call, struct graph_item *it, const struct node *layer,
+                      const struct layer_call *with, struct err *e)
+{
+    struct reading *r = c->r;
+    bool again = it->index != SIZE_MAX;
+    if (!again)
+        it->index = r->m->nlayers;
+    if ((again ? reading_call_again(r, it->index, &with->at, with, e) : reading_new_layer(r, layer, with, e)) < 0)
+        return -1;
+    push_values(c, call, &r->m->nnodes, 1); /* tensor i + 1 is made by node i */
+    return 0;
+}
+
+/* A nested model that begins a chain without InputLayer has the shape of the input. */
+static int take_input_of(struct reading *r, const struct model_graph *g, const struct node *at, struct err *e)
+{
+    const struct graph_input *in = &g->inputs[0];
+    return !r->has_input && in->known ? reading_set_input(r, at, &in->shape, e) : 0;
+}
+
+static int make_call(struct calling *c, size_t call, struct err *e)
+{
+    struct reading *r = c->r;
+    const struct model_graph *g = r->m->graphs[c->graph];
+    const struct graph_call *k = &g->calls[call];
+    struct graph_item *it = &g->items[k->item];
+    const struct node layers = r->layers[c->graph], at = graph_item_place(g, &layers, k->item);
+    bool known = !r->failed && !r->unshaped;
+    struct layer_call with = { .n = k->n, .at = graph_call_place(g, &layers, call), .listed = !g->sequential };
+    auto_free size_t *in = xcalloc(k->n + 1, sizeof(*in));
+
+    with.in = in;
+    if (it->kind == ITEM_INPUT) {
+        if (known)
+            push_values(c, call, &c->in[it->index], 1);
+        return 0;
+    }
+    if (!known && it->index != SIZE_MAX)
+        return 0; /* its arguments were checked when it was called first */
+    if (known && gather(c, g->tensors + k->first, k->n, &with.at, in, e) < 0)
+        return -1;
+    if (it->kind == ITEM_LAYER)
+        return call_layer(c, call, it, &at, &with, e);
+    if (it->index == SIZE_MAX && read_nested(r, &at, &it->index, e) < 0)
+        return -1;
+    if (known && take_input_of(r, r->m->graphs[it->index], &at, e) < 0)
+        return -1;
+    return call_nested(c, call, it->index, &with, e);
+}
+
+static int call_graph(struct reading *r, size_t graph, const size_t *in, size_t *ret_out, struct err *e)
+{
+    const struct model_graph *g = r->m->graphs[graph];
+    const struct node layers = r->layers[graph];
+    auto_free size_t *first = xcalloc(g->ncalls + 1, sizeof(*first)), *made = xcalloc(g->ncalls + 1, sizeof(*made));
+    auto_free size_t *value = NULL;
+    struct calling c = { .r = r, .graph = graph, .in = in, .first = first, .made = made };
+    for (size_t i = 0; i < g->ncalls; i++) {
+        r->failed |= make_call(&c, g->order[i], e) < 0;
+        value = c.value;
+        if (r->failed && !node_collects(&layers))
             return -1;
     }
     if (r->failed)
         return -1;
-    if (r->unshaped)
-        return 0;
-    if (r->m->nlayers == 0)
-        return node_error(layers, e, "the list of layers is empty");
-    r->m->output = *model_tensor(r->m, r->m->nnodes);
-    return check_integer_input(r, layers, e);
+    return r->unshaped ? 0 : gather(&c, g->outputs, g->noutputs, &layers, ret_out, e);
 }
 
-static int read_model_name(struct reading *r, const struct node *n, struct err *e)
+/* ---- the whole model ---- */
+
+static int check_used(const struct reading *r, const struct node *layers, struct err *e)
 {
-    const char *name = "sequential";
-    if (node_str_or(n, "name", "sequential", &name, e) < 0)
+    const struct model *m = r->m;
+    auto_free bool *used = xcalloc(m->nnodes + 1, sizeof(*used));
+    used[m->nnodes] = true;
+    for (size_t i = 0; i < m->nnodes; i++)
+        for (size_t k = 0; k < m->nodes[i].nin; k++)
+            used[m->nodes[i].in[k]] = true;
+    for (size_t t = 0; t <= m->nnodes; t++)
+        if (!used[t])
+            return node_error(layers, e,
+                              "layer '%s' of a nested model does not lead to the output of the model: leave out the "
+                              "nested model's output that is not used",
+                              t > 0 ? model_called(m, t - 1)->name : "input");
+    return 0;
+}
+
+/* Names of inputs that the document leaves out, after all others; which nodes are the last of their layers. */
+static void finish_graphs(struct reading *r)
+{
+    struct model *m = r->m;
+    for (size_t i = 0; i < m->ngraphs; i++) {
+        struct model_graph *g = m->graphs[i];
+        r->scope = g->scope;
+        if (g->inputs[0].name == NULL)
+            g->inputs[0].name = reading_automatic_name(r, "input_layer");
+    }
+    m->graphs[0]->inputs[0].shape = m->input;
+    auto_free bool *called = xcalloc(m->nlayers + 1, sizeof(*called));
+    for (size_t i = m->nnodes; i-- > 0;) {
+        m->nodes[i].last = !called[m->nodes[i].layer];
+        called[m->nodes[i].layer] = true;
+    }
+}
+
+static int call_model(struct reading *r, struct err *e)
+{
+    const struct node layers = r->layers[0];
+    size_t in = 0, out;
+    if (call_graph(r, 0, &in, &out, e) < 0)
         return -1;
-    if (!is_good_name(name))
+    if (r->unshaped)
+        return 0;
+    r->m->output = *model_tensor(r->m, out);
+    if (out != r->m->nnodes)
+        return node_error(&layers, e, "the model's output must be a layer that no other layer is called with");
+    if (check_used(r, &layers, e) < 0)
+        return -1;
+    finish_graphs(r);
+    return check_integer_input(r, &layers, e);
+}
+
+static int read_model_name(const struct node *n, const char *fallback, char **ret, struct err *e)
+{
+    const char *name = fallback;
+    if (node_str_or(n, "name", fallback, &name, e) < 0)
+        return -1;
+    if (!reading_is_good_name(name))
         return node_error(n, e, "'%.60s' cannot name a model", name);
-    r->m->name = xstrdup(name);
+    *ret = xstrdup(name);
     return 0;
 }
 
@@ -410,41 +347,40 @@ static int check_trainable(const struct node *config, struct err *e)
     return 0;
 }
 
-static int read_keras_config(struct reading *r, const struct node *config, struct err *e)
+static int read_keras_config(const struct node *config, struct err *e)
 {
     static const char *const KEYS[] = { "name",         "trainable",    "dtype", "layers", "build_input_shape",
                                         "input_layers", "output_layers" };
-    if (node_only(config, KEYS, COUNT_OF(KEYS), e) < 0 || check_dtype(config, e) < 0 || check_trainable(config, e) < 0)
+    if (node_only(config, KEYS, COUNT_OF(KEYS), e) < 0 || reading_check_dtype(config, e) < 0 ||
+        check_trainable(config, e) < 0)
         return -1;
-    return read_model_name(r, config, e);
+    return 0;
 }
 
 /* Model(inputs, outputs) */
 static int read_functional(struct reading *r, const struct node *config, struct err *e)
 {
-    struct node layers = node_get(config, "layers");
-    AUTO_FINI(functional) f = { 0 };
-    if (read_keras_config(r, config, e) < 0 || functional_read(config, &f, e) < 0)
+    char *name;
+    if (read_keras_config(config, e) < 0 || read_model_name(config, "functional", &name, e) < 0)
         return -1;
-    return read_layers(r, &layers, &f, e);
+    return read_graph(r, false, config, name, e) < 0 ? -1 : call_model(r, e);
 }
 
 /* The config is a map, or in the oldest files the list of layers. */
 static int read_sequential(struct reading *r, const struct node *config, struct err *e)
 {
-    struct node layers = json_is_array(config->v) ? *config : node_get(config, "layers");
-    if (json_is_array(config->v))
-        r->m->name = xstrdup("sequential");
-    else if (read_keras_config(r, config, e) < 0)
+    bool list = json_is_array(config->v);
+    char *name;
+    if ((!list && read_keras_config(config, e) < 0) || read_model_name(config, "sequential", &name, e) < 0)
+        return -1;
+    if (read_graph(r, true, config, name, e) < 0)
         return -1;
     struct node built = node_get(config, "build_input_shape");
-    struct node first = node_item(&layers, 0), first_class = node_get(&first, "class_name");
-    bool has_input_layer = str_eq(json_string_value(first_class.v), "InputLayer");
     struct shape s = { 0 };
-    if (node_present(&built) && !has_input_layer &&
-        (input_shape_read(&built, true, &s, e) < 0 || set_input(r, &built, &s, e) < 0))
+    if (node_present(&built) && r->m->graphs[0]->hidden > 0 &&
+        (input_shape_read(&built, true, &s, e) < 0 || reading_set_input(r, &built, &s, e) < 0))
         return -1;
-    return read_layers(r, &layers, NULL, e);
+    return call_model(r, e);
 }
 
 /* {"class_name": "Sequential", "config": {...}} */
@@ -519,13 +455,15 @@ static int read_input_shape(struct reading *r, const struct node *n, struct err 
         if (!node_present(&item))
             return node_error(&item, e, "axes of variable size are not supported yet");
     }
-    return set_input(r, &input, &s, e);
+    return reading_set_input(r, &input, &s, e);
 }
 
 static int read_short(struct reading *r, const struct node *n, struct err *e)
 {
-    struct node layers = node_get(n, "layers");
-    return read_model_name(r, n, e) < 0 ? -1 : read_layers(r, &layers, NULL, e);
+    char *name;
+    if (read_model_name(n, "sequential", &name, e) < 0 || read_graph(r, true, n, name, e) < 0)
+        return -1;
+    return call_model(r, e);
 }
 
 static int read_any(struct reading *r, const struct node *n, const char *base_dir, struct err *e)
@@ -564,18 +502,18 @@ int model_read(struct model *m, const struct node *n, const char *base_dir, stru
 {
     AUTO_FINI(map) names = { 0 };
     AUTO_FINI(map) numbered = { 0 };
-    struct reading r = { .m = m, .names = &names, .numbered = &numbered, .compile = ret };
-    if (read_any(&r, n, base_dir, e) < 0)
-        return -1;
-    if (m->input_name == NULL)
-        m->input_name = automatic_name(&r, "input_layer");
-    return 0;
+    struct reading r = { .m = m, .names = &names, .numbered = &numbered, .scope = "", .compile = ret };
+    int rc = read_any(&r, n, base_dir, e);
+    free(r.layers);
+    return rc;
 }
 
 int model_check_layers(struct model *m, const struct node *n, struct err *e)
 {
     AUTO_FINI(map) names = { 0 };
     AUTO_FINI(map) numbered = { 0 };
-    struct reading r = { .m = m, .names = &names, .numbered = &numbered, .unshaped = true };
-    return read_any(&r, n, "", e);
+    struct reading r = { .m = m, .names = &names, .numbered = &numbered, .scope = "", .unshaped = true };
+    int rc = read_any(&r, n, "", e);
+    free(r.layers);
+    return rc;
 }

@@ -135,7 +135,7 @@ spec:
       - Dense: {unit: 3, activation: relu}
       - Flaten: {}
       - Dropout: {rate: 2}
-      - Sequential: {}
+      - Sequential: {layers: [{Dens: {units: 3}}]}
   compile: {optimizer: {Adam: {lr: 0.1}}, loss: msee}
   data:
     train: {format: csv, files: t.csv, columns: [{name: a, type: float, vocabulary: [x]}]}
@@ -147,7 +147,7 @@ YAML
 8:17: .*key 'unit' is not known; did you mean 'units'
 9:9: .*layer 'Flaten' is not known; did you mean 'Flatten'
 10:25: .*rate: must be between 0 and 1
-11:9: .*a model within a model is not supported yet
+11:31: .*layers\[3\]\.Sequential\.layers\[0\]: layer 'Dens' is not known; did you mean 'Dense'
 12:32: .*key 'lr' is not known; did you mean 'learning_rate'
 12:49: .*loss 'msee' is not known; did you mean 'mse'
 14:85: .*only a column of type category has a vocabulary

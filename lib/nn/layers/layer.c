@@ -75,7 +75,7 @@ json_t *shape_json(const struct shape *s, bool batch)
     if (batch)
         json_array_append_new(list, json_null());
     for (int i = 0; i < s->rank; i++)
-        json_array_append_new(list, json_integer(s->dim[i]));
+        json_array_append_new(list, batch && s->dim[i] < 0 ? json_null() : json_integer(s->dim[i]));
     return list;
 }
 
@@ -107,6 +107,7 @@ json_t *layer_json(const struct layer *l)
 void layer_fini(struct layer *l)
 {
     free(l->name);
+    free(l->scope);
     free(l->arg);
     if (l->own != NULL && l->row->fini != NULL)
         l->row->fini(l);

@@ -78,6 +78,7 @@ struct layer {
     const struct layer_row *row;
     enum layer_id id;
     char *name;
+    char *scope; /* of its variables: the name as layer_scope() has it, after those of the nested models around it */
     bool trainable;
     int pin; /* of its variables: 1 + the index of a ps; 0: none */
     struct shape in[LAYER_INPUTS_MAX], out;

@@ -209,9 +209,6 @@ static const char *const LATER[] = {
     "IntegerLookup",
     "StringLookup",
     "TextVectorization",
-    "Sequential",
-    "Functional",
-    "Model",
     NULL,
 };
 

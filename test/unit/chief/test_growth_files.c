@@ -15,8 +15,8 @@
 #include "data/zip.h"
 #include "growth_data.h"
 #include "job/fields.h"
-#include "nn/functional.h"
 #include "nn/metrics/metrics.h"
+#include "nn/model_graph.h"
 #include "params/parameters_codec.h"
 #include "params/shard_service.h"
 
@@ -199,11 +199,11 @@ static void read_functional(const char *text, size_t len)
 {
     struct err e = { .code = ERR_NONE };
     json_auto_t *config = NULL;
-    AUTO_FINI(functional) f = { 0 };
+    AUTO_FINI(model_graph) g = { 0 };
     ck_ok_e(json_parse(text, len, "growth", &config, &e));
     struct node root = node_root(config, NULL);
-    ck_ok_e(functional_read(&root, &f, &e));
-    ck_assert_uint_gt(f.n, 0);
+    ck_ok_e(graph_read_functional(&root, &g, &e));
+    ck_assert_uint_gt(g.ncalls, 0);
 }
 
 /* The layers are in the list from the last to the first. */

@@ -213,7 +213,7 @@ START_TEST(functional_graph)
         AUTO(model) *m = build(json_pack("{s:s}", "kerasFile", FILES[i]), adam(), "test/data/nn/graph");
         ck_assert_uint_eq(m->nnodes, 10);
         ck_assert_int_eq(m->layers[6].out.dim[0], 4 + 6 + 6 + 6);
-        ck_assert(!model_is_chain(m));
+        ck_assert(!m->graphs[0]->sequential);
         ck_assert_uint_eq(m->nodes[1].in[0], 0);
         ck_assert_uint_eq(m->nodes[1].in[1], 1);
         ck_assert_uint_eq(m->nodes[8].in[0], m->nodes[8].in[1]);

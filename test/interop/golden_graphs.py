@@ -1,0 +1,140 @@
+"""Writes test/data/nn/graphs.json: training runs of functional models by Keras, for test_exec.
+
+    python3 test/interop/golden_graphs.py > test/data/nn/graphs.json
+
+Each case has the model's JSON, a batch, the weights before and after each step, and f64_diff: the largest difference
+of the same run in float64, relative to the larger of 1 and the value.
+"""
+import json
+import os
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+import keras
+import numpy as np
+from keras import layers as L
+
+STEPS, BATCH, RATE = 3, 4, 0.1
+
+
+def shared_dense():
+    """A layer that is called twice, the second time with what is computed from the first."""
+    x = keras.Input((6,), name="in")
+    shared, middle = L.Dense(4, activation="tanh", name="shared"), L.Dense(6, activation="tanh", name="middle")
+    a = shared(x)
+    b = shared(middle(a))
+    return keras.Model(x, L.Dense(2, name="out")(L.Add(name="add")([a, b])), name="shared_dense")
+
+
+def shared_norm():
+    """BatchNormalization three times in a step: each call moves the averages."""
+    x = keras.Input((5,), name="in")
+    norm, act = L.BatchNormalization(momentum=0.7, name="norm"), L.Activation("tanh", name="act")
+    a = act(norm(L.Dense(5, name="first")(x)))
+    b = act(norm(L.Dense(5, name="second")(a)))
+    c = act(norm(b))
+    return keras.Model(x, L.Dense(1, name="out")(L.Concatenate(name="all")([a, b, c])), name="shared_norm")
+
+
+def siamese():
+    """A nested model that is called twice, and one within a nested model."""
+    inner = keras.Sequential([keras.Input((4,)), L.Dense(4, activation="tanh", name="dense")], name="inner")
+    y = keras.Input((6,), name="y")
+    z = inner(L.Dense(4, activation="tanh", name="dense")(y))
+    tower = keras.Model(y, L.Add(name="add")([z, inner(z)]), name="tower")
+    x = keras.Input((6,), name="x")
+    left = tower(x)
+    right = tower(L.Dense(6, activation="sigmoid", name="turn")(x))
+    return keras.Model(x, L.Dense(3, name="out")(L.Concatenate(name="both")([left, right])), name="siamese")
+
+
+def two_outputs():
+    """A nested model with two inputs and two outputs."""
+    a, b = keras.Input((3,), name="a"), keras.Input((2,), name="b")
+    both = L.Concatenate(name="both")([a, b])
+    pair = keras.Model([a, b], [L.Dense(4, activation="tanh", name="p")(both), L.Dense(4, name="q")(both)], name="pair")
+    x = keras.Input((6,), name="x")
+    p, q = pair([L.Dense(3, name="u")(x), L.Dense(2, name="v")(x)])
+    return keras.Model(x, L.Dense(2, name="out")(L.Add(name="add")([q, p])), name="two_outputs")
+
+
+def stacked():
+    """Models within a Sequential, the second frozen."""
+    first = keras.Sequential([keras.Input((6,)), L.Dense(5, activation="tanh", name="dense")], name="first")
+    frozen = keras.Sequential([keras.Input((5,)), L.Dense(4, activation="tanh", name="dense")], name="frozen")
+    frozen.trainable = False
+    return keras.Sequential([keras.Input((6,)), first, frozen, L.Dense(2, name="out")], name="stacked")
+
+
+def named_weights(model, prefix=""):
+    """The names of variables here: those of nested models begin with the model's."""
+    for layer in model.layers:
+        if isinstance(layer, (keras.Sequential, keras.Model)):
+            yield from named_weights(layer, f"{prefix}{layer.name}/")
+        else:
+            for w in layer.weights:
+                yield f"{prefix}{layer.name}/{w.name}", w
+
+
+def tensor(value):
+    value = np.asarray(value)
+    return {"shape": list(value.shape), "dtype": "float32", "data": [float(np.float32(v)) for v in value.flatten()]}
+
+
+def run(make, weights, x, y):
+    keras.utils.clear_session()
+    model = make()
+    model.compile(keras.optimizers.SGD(RATE), "mse")
+    for name, w in named_weights(model):
+        w.assign(weights[name])
+    text = json.loads(model.to_json())
+    del text["compile_config"]
+    out = {"outputs": model.predict(x, batch_size=BATCH, verbose=0), "losses": [], "after": []}
+    for _ in range(STEPS):
+        out["losses"].append(model.train_on_batch(x, y))
+        out["after"].append({name: np.array(w) for name, w in named_weights(model)})
+    return text, out
+
+
+def flat(out):
+    values = [out["outputs"], out["losses"]] + [v for step in out["after"] for v in step.values()]
+    return np.concatenate([np.asarray(v, "float64").flatten() for v in values])
+
+
+def case(make, seed):
+    rng = np.random.default_rng(seed)
+    keras.config.set_floatx("float32")
+    model = make()
+    weights = {}
+    for name, w in named_weights(model):
+        drawn = rng.normal(0, 0.5, w.shape).astype("float32")
+        weights[name] = np.abs(drawn) + 0.5 if "variance" in name else drawn
+    x = rng.normal(size=(BATCH,) + model.input_shape[1:]).astype("float32")
+    y = rng.normal(size=(BATCH,) + model.output_shape[1:]).astype("float32")
+    text, single = run(make, weights, x, y)
+    keras.config.set_floatx("float64")
+    _, double = run(make, weights, x.astype("float64"), y.astype("float64"))
+    keras.config.set_floatx("float32")
+    diff = float(np.max(np.abs(flat(single) - flat(double)) / np.maximum(1, np.abs(flat(double)))))
+    return {
+        "name": make.__name__,
+        "model": text,
+        "x": tensor(x),
+        "y": tensor(y),
+        "weights": {k: tensor(v) for k, v in weights.items()},
+        "outputs": tensor(single["outputs"]),
+        "losses": tensor(single["losses"]),
+        "after": [{k: tensor(v) for k, v in step.items()} for step in single["after"]],
+        "f64_diff": diff,
+    }
+
+
+def main():
+    makers = [shared_dense, shared_norm, siamese, two_outputs, stacked]
+    about = f"test/interop/golden_graphs.py: SGD {RATE}, mse, {STEPS} steps of one batch"
+    cases = [case(make, 7 + i) for i, make in enumerate(makers)]
+    print(f'{{"about": {json.dumps(about)}, "versions": {json.dumps({"keras": keras.__version__})}, "cases": [')
+    print(",\n".join(json.dumps(c) for c in cases) + "\n]}")
+
+
+main()

@@ -1,0 +1,124 @@
+/* Training runs of models with shared layers and nested models, beside Keras's. */
+#include "golden.h"
+#include "nn/exec.h"
+#include "nn/model_impl.h"
+
+static struct model *build_case(const json_t *c)
+{
+    struct err e = { 0 };
+    struct model *ret = NULL;
+    json_auto_t *model = json_pack("{s:O}", "keras", json_object_get(c, "model"));
+    json_auto_t *compile = json_pack("{s:{s:{s:f}}, s:s}", "optimizer", "SGD", "learning_rate", 0.1, "loss", "mse");
+    struct node mn = node_root(model, NULL), cn = node_root(compile, NULL);
+    ck_ok_e(model_build(&mn, &cn, ".", &ret, &e));
+    return ret;
+}
+
+/* All variables, by name: compared when `check`, else set. */
+static void each_variable(const json_t *c, const json_t *values, const struct model *m, float *params, bool check)
+{
+    ck_assert_uint_eq(json_object_size(values), model_variables(m));
+    for (size_t i = 0; i < model_variables(m); i++) {
+        const struct variable *v = model_variable(m, i);
+        const json_t *tensor = json_object_get(values, v->name);
+        ck_assert_msg(golden_count(tensor) == v->count, "%s", v->name);
+        if (check)
+            golden_check(c, v->name, tensor, params + v->offset);
+        for (size_t k = 0; !check && k < v->count; k++)
+            params[v->offset + k] = golden_at(tensor, k);
+    }
+}
+
+/* As parameter servers do it. */
+static void apply(const struct model *m, float *params, const float *grads)
+{
+    for (size_t i = 0; i < model_variables(m); i++) {
+        const struct variable *v = model_variable(m, i);
+        for (size_t k = v->offset; k < v->offset + v->count; k++) {
+            if (v->kind == VAR_TRAINABLE)
+                params[k] -= 0.1F * grads[k];
+            else if (v->kind == VAR_MOVING)
+                params[k] = params[k] * v->momentum + grads[k] * (1.0F - v->momentum);
+        }
+    }
+}
+
+struct readiness { /* variables are reported once each, from the last to the first */
+    size_t left;
+    bool in_order;
+};
+
+static void count_ready(void *user, size_t variable, double loss UNUSED)
+{
+    struct readiness *r = user;
+    r->in_order = r->in_order && variable + 1 == r->left;
+    r->left--;
+}
+
+static void run_case(const json_t *c)
+{
+    AUTO(model) *m = build_case(c);
+    AUTO(exec) *x = NULL;
+    struct err e = { 0 };
+    const json_t *after = json_object_get(c, "after"), *in = json_object_get(c, "x"), *out = json_object_get(c, "y");
+    auto_free float *params = xcalloc(m->size + 1, sizeof(float)), *grads = xcalloc(m->size + 1, sizeof(float));
+    auto_free float *features = golden_floats(in), *labels = golden_floats(out);
+    struct batch b = { .n = 4,
+                       .x[0] = { .dtype = DT_FLOAT, .shape = golden_shape(in, 0), .data = features },
+                       .y[0] = { .dtype = DT_FLOAT, .shape = golden_shape(out, 0), .data = labels } };
+
+    ck_ok_e(exec_new(m, 4, 0, &x, &e));
+    each_variable(c, json_object_get(c, "weights"), m, params, false);
+    golden_check(c, "outputs", json_object_get(c, "outputs"), exec_predict(x, params, &b));
+    ck_assert_uint_gt(json_array_size(after), 0);
+    for (size_t step = 0; step < json_array_size(after); step++) {
+        struct readiness ready = { model_variables(m), true };
+        double loss;
+        for (size_t i = 0; i < m->size; i++)
+            grads[i] = NAN; /* all of it is written */
+        exec_train(x, params, &b, grads, NULL, count_ready, &ready, &loss);
+        ck_assert(ready.in_order && ready.left == 0);
+        golden_near(c, "loss", (double)golden_at(json_object_get(c, "losses"), step), loss);
+        apply(m, params, grads);
+        each_variable(c, json_array_get(after, step), m, params, true);
+    }
+}
+
+START_TEST(a_run_is_that_of_keras)
+{
+    json_auto_t *file = golden_read("test/data/nn/graphs.json");
+    const json_t *cases = json_object_get(file, "cases");
+    ck_assert_uint_eq(json_array_size(cases), 5);
+    run_case(json_array_get(cases, (size_t)_i));
+}
+END_TEST
+
+/* What is written reads back as the same model, nested models included. */
+START_TEST(a_graph_survives_writing)
+{
+    json_auto_t *file = golden_read("test/data/nn/graphs.json");
+    const json_t *c = json_array_get(json_object_get(file, "cases"), (size_t)_i);
+    AUTO(model) *m = build_case(c), *again = NULL;
+    json_auto_t *first = model_to_json(m), *document = json_pack("{s:O}", "keras", first);
+    struct node n = node_root(document, NULL);
+    struct err e = { 0 };
+    ck_ok_e(model_build(&n, NULL, ".", &again, &e));
+    ck_assert_uint_eq(model_variables(again), model_variables(m));
+    for (size_t i = 0; i < model_variables(m); i++)
+        ck_assert_str_eq(model_variable(again, i)->name, model_variable(m, i)->name);
+    ck_assert_uint_eq(again->nnodes, m->nnodes);
+    json_auto_t *second = model_to_json(again);
+    json_object_del(first, "compile_config");
+    ck_assert(json_equal(first, second));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("nn/graph_runs");
+    TCase *t = tcase_create("graph_runs");
+    tcase_add_loop_test(t, a_run_is_that_of_keras, 0, 5);
+    tcase_add_loop_test(t, a_graph_survives_writing, 0, 5);
+    suite_add_tcase(s, t);
+    return s;
+}
