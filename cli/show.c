@@ -4,8 +4,9 @@
 #include "base/file.h"
 #include "cli.h"
 #include "data/job_learn.h"
+#include "graph_svg.h"
 #include "job/cluster.h"
-#include "nn/model.h"
+#include "nn/model_outline.h"
 
 enum { MODEL_FILE_MAX = 64 << 20 };
 
@@ -70,22 +71,61 @@ static int load_model(const char *path, const char *data_dir, struct model **ret
     return model_build(&job->model, &job->compile, base, ret, e);
 }
 
+/* In the manner of keras.utils.plot_model(). */
+static int draw_model(const struct model *m, struct buf *out, struct err *e)
+{
+    AUTO_FINI(model_outline) o = model_outline_of(m);
+    auto_free struct graph_box *boxes = xcalloc(o.nboxes + 1, sizeof(*boxes));
+    auto_free struct graph_group *groups = xcalloc(o.ngroups + 1, sizeof(*groups));
+    for (size_t i = 0; i < o.nboxes; i++) {
+        const struct outline_box *b = &o.boxes[i];
+        boxes[i] = (struct graph_box){ .name = b->name,
+                                       .class_name = b->class_name,
+                                       .in_shape = b->in,
+                                       .out_shape = b->out,
+                                       .from = b->from,
+                                       .nfrom = b->nfrom,
+                                       .group = b->group };
+    }
+    for (size_t i = 0; i < o.ngroups; i++)
+        groups[i] = (struct graph_group){ .name = o.groups[i].name,
+                                          .class_name = o.groups[i].class_name,
+                                          .parent = o.groups[i].parent };
+    struct graph_picture picture = {
+        .title = model_name(m), .boxes = boxes, .nboxes = o.nboxes, .groups = groups, .ngroups = o.ngroups
+    };
+    return graph_svg(&picture, out, e);
+}
+
+/* - is the standard output. */
+static int plot_model(const struct model *m, const char *file, struct buf *out, struct err *e)
+{
+    AUTO_FINI(buf) svg = BUF_INIT;
+    if (str_eq(file, "-"))
+        return draw_model(m, out, e);
+    if (draw_model(m, &svg, e) < 0 || file_write(file, svg.data, svg.len, e) < 0)
+        return -1;
+    buf_printf(out, "model '%s' drawn to %s\n", model_name(m), file);
+    return 0;
+}
+
 int show_model_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
 {
     static const struct opt_program PROGRAM = {
         .name = "trainyard show model",
         .usage = "[flags] FILE",
         .about = "Prints the model of a TrainJob manifest, or of a file with Keras's Model.to_json(), as "
-                 "model.summary() does.",
+                 "model.summary() does. With --plot it draws the layers, as plot_model() does.",
     };
     AUTO_FINI(strlist) args = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;
     AUTO(model) *model = NULL;
     enum opt_result result;
     bool json = false;
-    const char *data_dir = NULL;
+    const char *data_dir = NULL, *plot = NULL;
     const struct opt opts[] = {
         OPT_BOOL("json", &json, "Keras's Model.to_json() instead"),
+        OPT_STR("plot", NULL, "FILE", &plot, "draw the layers into this SVG file, - for standard output"),
         OPT_STR("data-dir", NULL, "DIR", &data_dir, "folder of a kerasFile (default: the manifest's folder)"),
         OPT_END,
     };
@@ -96,7 +136,16 @@ int show_model_command(int argc, char **argv, int *ret_exit UNUSED, struct err *
         return 0;
     if (cli_arguments(&PROGRAM, &args, 1, 1, e) < 0 || load_model(args.items[0], data_dir, &model, e) < 0)
         return -1;
-    if (json) {
+    if (plot != NULL && json)
+        return err_set(e, ERR_INPUT, "--json and --plot exclude each other");
+    if (plot != NULL) {
+        if (plot_model(model, plot, &text, e) < 0)
+            return -1;
+        if (!str_eq(plot, "-")) {
+            cli_note(&text);
+            return 0;
+        }
+    } else if (json) {
         json_auto_t *v = model_to_json(model);
         json_emit_pretty(v, &text);
     } else {
