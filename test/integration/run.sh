@@ -800,6 +800,8 @@ test_readme_everyday_commands() {
 . "$root/test/integration/sync.sh"
 # shellcheck source=test/integration/mirrored.sh
 . "$root/test/integration/mirrored.sh"
+# shellcheck source=test/integration/graphs.sh
+. "$root/test/integration/graphs.sh"
 # shellcheck source=test/integration/predict.sh
 . "$root/test/integration/predict.sh"
 # shellcheck source=test/integration/fit.sh
