@@ -216,6 +216,15 @@ const struct shape *model_output(const struct model *m)
     return &m->output;
 }
 
+bool model_is_chain(const struct model *m)
+{
+    const struct model_graph *g = m->graphs[0];
+    for (size_t i = 0; i < g->nitems; i++)
+        if (g->items[i].kind == ITEM_LAYER && m->layers[g->items[i].index].row->joins)
+            return false;
+    return graph_is_chain(g);
+}
+
 const char *model_item_name(const struct model *m, const struct model_graph *g, size_t item)
 {
     const struct graph_item *it = &g->items[item];

@@ -58,7 +58,7 @@ void graph_read_chain(const struct node *layers, struct model_graph *ret);
 /* Where an item and a call are written. */
 struct node graph_item_place(const struct model_graph *g, const struct node *layers, size_t item);
 struct node graph_call_place(const struct model_graph *g, const struct node *layers, size_t call);
-/* One input, and every layer is called once, with what the call before it makes. */
+/* One input, and every layer is called once, with one tensor: what the call before it makes. */
 bool graph_is_chain(const struct model_graph *g);
 bool graph_is_model_class(const char *class_name);
 enum graph_item_kind graph_kind_of(const struct node *layer);

@@ -55,6 +55,8 @@ static inline const struct shape *model_tensor(const struct model *m, size_t ten
     return tensor == 0 ? &m->input : &model_called(m, tensor - 1)->out;
 }
 
+/* The layers can be written as a Sequential model: graph_is_chain(), and none of them joins tensors. */
+bool model_is_chain(const struct model *m);
 /* The name of an input, a layer or a nested model. */
 const char *model_item_name(const struct model *m, const struct model_graph *g, size_t item);
 

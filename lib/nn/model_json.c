@@ -134,7 +134,7 @@ static json_t *graph_json(const struct model *m, const struct model_graph *g, bo
 
 json_t *model_to_json(const struct model *m)
 {
-    json_t *model = graph_json(m, m->graphs[0], graph_is_chain(m->graphs[0]));
+    json_t *model = graph_json(m, m->graphs[0], model_is_chain(m));
     if (m->optimizer != NULL)
         json_object_set_new(model, "compile_config", compile_json(m));
     return model;

@@ -179,7 +179,7 @@ static void print_count(struct buf *out, const char *what, size_t params)
 void model_summary(const struct model *m, struct buf *out)
 {
     const struct model_graph *g = m->graphs[0];
-    bool chain = graph_is_chain(g);
+    bool chain = model_is_chain(m);
     struct summary_table t = { .columns = chain ? COLUMNS_MAX - 1 : COLUMNS_MAX };
     add_row(&t, (const char *const[COLUMNS_MAX]){ "Layer (type)", "Output Shape", "Param #", "Connected to" });
     for (size_t i = 0; i < g->nitems; i++)

@@ -231,6 +231,25 @@ START_TEST(functional_graph)
 }
 END_TEST
 
+/* A chain, but no layer of a Sequential model can be called with a list. */
+START_TEST(functional_sum_of_one_tensor)
+{
+    static const char TEXT[] = "{\"class_name\": \"Functional\", \"config\": {\"layers\": ["
+                               "{\"class_name\": \"InputLayer\", \"name\": \"in\", \"config\": {\"batch_shape\": "
+                               "[null, 4], \"name\": \"in\"}, "
+                               "\"inbound_nodes\": []}, "
+                               "{\"class_name\": \"Add\", \"name\": \"sum\", \"config\": {\"name\": \"sum\"}, "
+                               "\"inbound_nodes\": [[[\"in\", 0, 0, {}]]]}], "
+                               "\"input_layers\": [[\"in\", 0, 0]], \"output_layers\": [[\"sum\", 0, 0]]}}";
+    AUTO(model) *m = build(json_pack("{s:s}", "keras", TEXT), adam(), ".");
+    json_auto_t *json = model_to_json(m);
+    ck_assert_str_eq(json_string_value(json_at(json, "class_name")), "Functional");
+    AUTO(model) *again = build(json_pack("{s:O}", "keras", json), adam(), ".");
+    json_auto_t *second = model_to_json(again);
+    ck_same_json(second, json);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("nn/keras_json");
@@ -245,6 +264,7 @@ Suite *test_suite(void)
     tcase_add_test(t, functional_chain_of_keras);
     tcase_add_test(t, functional_layers_out_of_order);
     tcase_add_test(t, functional_graph);
+    tcase_add_test(t, functional_sum_of_one_tensor);
     suite_add_tcase(s, t);
     return s;
 }
