@@ -75,13 +75,11 @@ static json_t *one_or_list(json_t *list)
     return one;
 }
 
-static json_t *inputs_json(const struct model *m, const struct model_graph *g)
+static json_t *inputs_json(const struct model_graph *g)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < g->ninputs; i++)
-        for (size_t k = 0; k < g->nitems; k++)
-            if (g->items[k].kind == ITEM_INPUT && g->items[k].index == i)
-                json_array_append_new(list, history_json(m, g, &(struct graph_tensor){ .call = g->items[k].first }));
+        json_array_append_new(list, json_pack("[s, i, i]", g->inputs[i].name, 0, 0));
     return list;
 }
 
@@ -120,7 +118,7 @@ static json_t *graph_json(const struct model *m, const struct model_graph *g, bo
                             kind_serialized("keras", "DTypePolicy", json_pack("{s:s}", "name", "float32")));
         json_object_set_new(config, "build_input_shape", shape_json(&g->inputs[0].shape, true));
     } else {
-        json_object_set_new(config, "input_layers", one_or_list(inputs_json(m, g)));
+        json_object_set_new(config, "input_layers", one_or_list(inputs_json(g)));
         json_object_set_new(config, "output_layers", one_or_list(outputs_json(m, g)));
     }
     /* As Keras 3 writes them: it does not export Functional from its public modules. */

@@ -30,7 +30,7 @@ static inline void svg_check_characters(const char *s)
     }
 }
 
-/* Tags nest, there is no stray < or &. */
+/* Each element is closed where it was opened, and each < and & is part of a tag or of an entity. */
 static inline void svg_check(const char *s)
 {
     char stack[32][16];
