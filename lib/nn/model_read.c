@@ -133,24 +133,30 @@ static int check_nested(const struct reading *r, const struct model_graph *g, co
     return 0;
 }
 
+/* What is beside the layers of a model: its name is read by the caller. */
+static int read_model_config(const struct node *config, bool *ret_trainable, struct err *e)
+{
+    static const char *const KEYS[] = { "name",         "trainable",    "dtype", "layers", "build_input_shape",
+                                        "input_layers", "output_layers" };
+    struct node trainable = node_get(config, "trainable");
+    *ret_trainable = true;
+    if (node_only(config, KEYS, COUNT_OF(KEYS), e) < 0 || reading_check_dtype(config, e) < 0)
+        return -1;
+    return node_present(&trainable) ? node_bool(&trainable, ret_trainable, e) : 0;
+}
+
 static int read_nested(struct reading *r, const struct node *at, size_t *ret, struct err *e)
 {
-    static const char *const KEYS[] = { "name",   "trainable",         "dtype",        "autocast",
-                                        "layers", "build_input_shape", "input_layers", "output_layers" };
     const char *class_name;
     char *name;
     struct node config;
+    bool trainable = true;
     if (reading_layer_form(at, &class_name, &config, e) < 0)
         return -1;
     bool sequential = str_eq(class_name, "Sequential");
     if (r->nested == NESTED_MAX)
         return node_error(at, e, "more than %d models within each other", NESTED_MAX);
-    if (!json_is_array(config.v) &&
-        (node_only(&config, KEYS, COUNT_OF(KEYS), e) < 0 || reading_check_dtype(&config, e) < 0))
-        return -1;
-    struct node trainable = node_get(&config, "trainable");
-    bool train = true;
-    if (node_present(&trainable) && node_bool(&trainable, &train, e) < 0)
+    if (!json_is_array(config.v) && read_model_config(&config, &trainable, e) < 0)
         return -1;
     if (reading_take_name(r, &config, sequential ? "sequential" : "functional", &name, e) < 0)
         return -1;
@@ -158,7 +164,7 @@ static int read_nested(struct reading *r, const struct node *at, size_t *ret, st
     r->nested++;
     int rc = read_graph(r, sequential, &config, name, e);
     r->nested--;
-    r->m->graphs[index]->frozen = !train;
+    r->m->graphs[index]->frozen = !trainable;
     *ret = index;
     return rc;
 }
@@ -339,22 +345,15 @@ static int read_model_name(const struct node *n, const char *fallback, char **re
 
 /* ---- Keras's JSON ---- */
 
-static int check_trainable(const struct node *config, struct err *e)
-{
-    struct node n = node_get(config, "trainable");
-    if (node_present(&n) && !json_is_true(n.v))
-        return node_error(&n, e, "a model that is not trainable as a whole is not supported; freeze its layers");
-    return 0;
-}
-
 static int read_keras_config(const struct node *config, struct err *e)
 {
-    static const char *const KEYS[] = { "name",         "trainable",    "dtype", "layers", "build_input_shape",
-                                        "input_layers", "output_layers" };
-    if (node_only(config, KEYS, COUNT_OF(KEYS), e) < 0 || reading_check_dtype(config, e) < 0 ||
-        check_trainable(config, e) < 0)
+    struct node n = node_get(config, "trainable");
+    bool trainable;
+    if (read_model_config(config, &trainable, e) < 0)
         return -1;
-    return 0;
+    return trainable
+               ? 0
+               : node_error(&n, e, "a model that is not trainable as a whole is not supported; freeze its layers");
 }
 
 /* Model(inputs, outputs) */
