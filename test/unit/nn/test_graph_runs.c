@@ -44,6 +44,9 @@ static void apply(const struct model *m, float *params, const float *grads)
 }
 
 struct readiness { /* variables are reported once each, from the last to the first */
+    const struct model *m;
+    const float *grads;
+    float *reported; /* each variable's part of grads as it was when it was reported */
     size_t left;
     bool in_order;
 };
@@ -51,8 +54,21 @@ struct readiness { /* variables are reported once each, from the last to the fir
 static void count_ready(void *user, size_t variable, double loss UNUSED)
 {
     struct readiness *r = user;
+    const struct variable *v = model_variable(r->m, variable);
+    memcpy(r->reported + v->offset, r->grads + v->offset, v->count * sizeof(float));
     r->in_order = r->in_order && variable + 1 == r->left;
     r->left--;
+}
+
+/* Nothing was written to a variable after it was reported. */
+static void check_reported(const struct readiness *r)
+{
+    ck_assert(r->in_order && r->left == 0);
+    for (size_t i = 0; i < model_variables(r->m); i++) {
+        const struct variable *v = model_variable(r->m, i);
+        ck_assert_msg(memcmp(r->reported + v->offset, r->grads + v->offset, v->count * sizeof(float)) == 0, "%s",
+                      v->name);
+    }
 }
 
 static void run_case(const json_t *c)
@@ -62,6 +78,7 @@ static void run_case(const json_t *c)
     struct err e = { 0 };
     const json_t *after = json_object_get(c, "after"), *in = json_object_get(c, "x"), *out = json_object_get(c, "y");
     auto_free float *params = xcalloc(m->size + 1, sizeof(float)), *grads = xcalloc(m->size + 1, sizeof(float));
+    auto_free float *reported = xcalloc(m->size + 1, sizeof(float));
     auto_free float *features = golden_floats(in), *labels = golden_floats(out);
     struct batch b = { .n = 4,
                        .x[0] = { .dtype = DT_FLOAT, .shape = golden_shape(in, 0), .data = features },
@@ -72,12 +89,12 @@ static void run_case(const json_t *c)
     golden_check(c, "outputs", json_object_get(c, "outputs"), exec_predict(x, params, &b));
     ck_assert_uint_gt(json_array_size(after), 0);
     for (size_t step = 0; step < json_array_size(after); step++) {
-        struct readiness ready = { model_variables(m), true };
+        struct readiness ready = { m, grads, reported, model_variables(m), true };
         double loss;
         for (size_t i = 0; i < m->size; i++)
             grads[i] = NAN; /* all of it is written */
         exec_train(x, params, &b, grads, NULL, count_ready, &ready, &loss);
-        ck_assert(ready.in_order && ready.left == 0);
+        check_reported(&ready);
         golden_near(c, "loss", (double)golden_at(json_object_get(c, "losses"), step), loss);
         apply(m, params, grads);
         each_variable(c, json_array_get(after, step), m, params, true);

@@ -4,10 +4,12 @@
 #include <math.h>
 
 #include "base/file.h"
+#include "base/str.h"
 #include "case_folder.h"
 #include "codec/yaml.h"
 #include "golden.h"
 #include "nn/model_impl.h"
+#include "nn/model_outline.h"
 
 /* text: YAML with model: and perhaps compile: */
 static int try_build(const char *text, const char *name, const char *base_dir, struct model **ret, struct err *e)
@@ -131,6 +133,100 @@ START_TEST(automatic_names_step_aside)
     ck_assert_str_eq(model_variable(m, 0)->name, "dense_1/kernel");
     ck_assert_str_eq(model_variable(m, 2)->name, "dense/kernel");
     ck_assert_str_eq(model_variable(m, 4)->name, "dense_2/kernel");
+}
+END_TEST
+
+START_TEST(a_nested_model_is_not_trained)
+{
+    AUTO(model) *m =
+        build("model: {inputShape: [4], layers: [{Sequential: {name: a, trainable: false, layers: [{Dense: "
+              "{units: 2}}, {Sequential: {name: b, layers: [{Dense: {units: 2}}]}}]}}, {Dense: {units: 1}}]}");
+    for (size_t i = 0; i < model_variables(m); i++) {
+        const struct variable *v = model_variable(m, i);
+        ck_assert_msg((v->kind == VAR_CONST) == str_starts(v->name, "a/"), "%s", v->name);
+    }
+    ck_assert_uint_eq(model_variables(m), 6);
+}
+END_TEST
+
+/* The config of a model of two calls of a model, which has two calls of another, ...: `deep` models within each other,
+ * and in the innermost one two calls of a layer. */
+static void put_doubling(struct buf *out, int deep)
+{
+    buf_printf(out,
+               "config: {name: m%d, layers: [{class_name: InputLayer, name: in, config: {name: in, batch_shape: [null, "
+               "2]}, inbound_nodes: []}, {class_name: %s, name: m%d, inbound_nodes: [[[in, 0, 0, {}]], [[m%d, 0, 0, "
+               "{}]]], ",
+               deep, deep > 1 ? "Functional" : "Dense", deep - 1, deep - 1);
+    if (deep > 1)
+        put_doubling(out, deep - 1);
+    else
+        buf_str(out, "config: {name: m0, units: 2}");
+    buf_printf(out, "}], input_layers: [[in, 0, 0]], output_layers: [[m%d, 1, 0]]}", deep - 1);
+}
+
+static void doubling_model(struct buf *out, int deep)
+{
+    buf_str(out, "model: {keras: {class_name: Functional, ");
+    put_doubling(out, deep);
+    buf_str(out, "}}");
+}
+
+/* 2^14 calls of a layer are within the limit, 2^15 are not. */
+START_TEST(a_small_document_does_not_become_a_huge_model)
+{
+    for (int deep = 14; deep <= 15; deep++) {
+        AUTO_FINI(buf) text = BUF_INIT;
+        AUTO(model) *m = NULL;
+        struct err e = { 0 };
+        doubling_model(&text, deep);
+        if (deep == 14)
+            ck_ok_e(try_build(text.data, "test", ".", &m, &e));
+        else
+            ck_assert(try_build(text.data, "test", ".", &m, &e) < 0 &&
+                      strstr(e.msg, "more than 20000 calls of layers"));
+    }
+}
+END_TEST
+
+/* What a picture shows: calls, and models within models. */
+START_TEST(outline_of_nested_models)
+{
+    AUTO(model) *m = build("model: {inputShape: [4], layers: [{Sequential: {name: a, layers: [{Dense: {units: 3}}, "
+                           "{Sequential: {name: b, layers: [{Dense: {units: 2}}]}}]}}, {Dense: {units: 1}}]}");
+    AUTO_FINI(model_outline) o = model_outline_of(m);
+    ck_assert_uint_eq(o.nboxes, 4);
+    ck_assert_uint_eq(o.ngroups, 2);
+    ck_assert_str_eq(o.groups[0].name, "a");
+    ck_assert_str_eq(o.groups[1].name, "b");
+    ck_assert_uint_eq(o.groups[0].parent, 0);
+    ck_assert_uint_eq(o.groups[1].parent, 1);
+    for (size_t i = 0; i < o.nboxes; i++) {
+        static const size_t GROUPS[] = { 0, 1, 2, 0 };
+        ck_assert_uint_eq(o.boxes[i].group, GROUPS[i]);
+        ck_assert_uint_eq(o.boxes[i].nfrom, i > 0);
+        ck_assert(i == 0 || o.boxes[i].from[0] == i - 1);
+    }
+    ck_assert_str_eq(o.boxes[0].class_name, "InputLayer");
+    ck_assert_str_eq(o.boxes[1].name, "dense");
+    ck_assert_str_eq(o.boxes[1].in, "(None, 4)");
+    ck_assert_str_eq(o.boxes[1].out, "(None, 3)");
+}
+END_TEST
+
+START_TEST(outline_of_shared_layers)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    doubling_model(&text, 2);
+    AUTO(model) *m = build(text.data);
+    AUTO_FINI(model_outline) o = model_outline_of(m);
+    ck_assert_uint_eq(o.nboxes, 5);
+    ck_assert_str_eq(o.boxes[1].name, "m0 [0]");
+    ck_assert_str_eq(o.boxes[4].name, "m0 [3]");
+    ck_assert_uint_eq(o.ngroups, 2);
+    ck_assert_str_eq(o.groups[1].name, "m1 [1]");
+    ck_assert_uint_eq(o.boxes[2].group, 1);
+    ck_assert_uint_eq(o.boxes[3].group, 2);
 }
 END_TEST
 
@@ -330,6 +426,10 @@ Suite *test_suite(void)
     tcase_add_test(t, initial_values);
     tcase_add_test(t, names_with_spaces);
     tcase_add_test(t, automatic_names_step_aside);
+    tcase_add_test(t, a_nested_model_is_not_trained);
+    tcase_add_test(t, a_small_document_does_not_become_a_huge_model);
+    tcase_add_test(t, outline_of_nested_models);
+    tcase_add_test(t, outline_of_shared_layers);
     tcase_add_test(t, shapes);
     tcase_add_loop_test(t, data_fit, 0, (int)COUNT_OF(OFFERS));
     tcase_add_test(t, an_output_of_several_rows_wants_one_hot_labels);
