@@ -33,7 +33,13 @@
     X(LAYER_NORMALIZATION, "Normalization")                                                                            \
     X(LAYER_BATCH_NORMALIZATION, "BatchNormalization")                                                                 \
     X(LAYER_ADD, "Add")                                                                                                \
-    X(LAYER_CONCATENATE, "Concatenate")
+    X(LAYER_CONCATENATE, "Concatenate")                                                                                \
+    X(LAYER_SUBTRACT, "Subtract")                                                                                      \
+    X(LAYER_MULTIPLY, "Multiply")                                                                                      \
+    X(LAYER_AVERAGE, "Average")                                                                                        \
+    X(LAYER_MAXIMUM, "Maximum")                                                                                        \
+    X(LAYER_MINIMUM, "Minimum")                                                                                        \
+    X(LAYER_DOT, "Dot")
 enum layer_id {
 #define X(id, name) id,
     LAYERS(X)

@@ -13,6 +13,7 @@ enum { BATCHNORM_MOMENTUM = ARG_FIRST_OWN, BATCHNORM_EPSILON, BATCHNORM_CENTER, 
 enum { RELU_MAX = ARG_FIRST_OWN, RELU_SLOPE, RELU_THRESHOLD };
 enum { SLOPE = ARG_FIRST_OWN };
 enum { CONCATENATE_AXIS = ARG_FIRST_OWN };
+enum { DOT_NORMALIZE = ARG_FIRST_OWN };
 
 enum { NORMALIZATION_MEAN, NORMALIZATION_VARIANCE };
 struct normalization { /* layer.own of Normalization */
@@ -48,12 +49,12 @@ typedef void layer_fini_fn(struct layer *l);
 typedef void layer_config_fn(const struct layer *l, json_t *config);
 
 layer_read_fn dense_read, reshape_read, activation_read, relu_read, leaky_relu_read, elu_read, softmax_read,
-    dropout_read, rescaling_read, normalization_read, batch_normalization_read;
+    dropout_read, rescaling_read, normalization_read, batch_normalization_read, dot_read;
 layer_shape_fn dense_shape, flatten_shape, reshape_shape, rescaling_shape, normalization_shape,
-    batch_normalization_shape, add_shape, concatenate_shape;
+    batch_normalization_shape, merge_shape, subtract_shape, concatenate_shape, dot_shape;
 layer_variables_fn dense_variables, normalization_variables, batch_normalization_variables;
 layer_config_fn dense_config, flatten_config, reshape_config, activation_config, relu_config, axis_config,
-    rescaling_config, normalization_config, batch_normalization_config;
+    rescaling_config, normalization_config, batch_normalization_config, dot_config;
 layer_fini_fn rescaling_fini, normalization_fini;
 
 /* The axis along which Concatenate joins, of one example: from 0. */
@@ -61,6 +62,14 @@ static inline int concatenate_axis(const struct layer *l)
 {
     int axis = (int)l->arg[CONCATENATE_AXIS];
     return axis < 0 ? l->in[0].rank + axis : axis - 1;
+}
+
+/* The axis of input k that Dot multiplies along, of one example: from 0. */
+static inline int dot_axis(const struct layer *l, size_t k)
+{
+    const struct arg_list *axes = l->own;
+    int axis = (int)axes->v[k];
+    return axis < 0 ? l->in[k].rank + axis : axis - 1;
 }
 
 #endif

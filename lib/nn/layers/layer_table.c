@@ -81,9 +81,16 @@ static const struct arg BATCH_NORMALIZATION_ARGS[] = {
     ARG_SKIP("renorm_momentum"), /* of renorm */
 };
 
-static const struct arg ADD_ARGS[] = { LAYER_ARGS };
+static const struct arg MERGE_ARGS[] = { LAYER_ARGS };
 static const struct arg CONCATENATE_ARGS[] = { LAYER_ARGS, [CONCATENATE_AXIS] =
                                                                ARG_OF("axis", ARG_INTEGER, -1, ARG_ANY) };
+static const struct arg DOT_ARGS[] = {
+    LAYER_ARGS,
+    [DOT_NORMALIZE] = ARG_OF("normalize", ARG_FLAG, 0, ARG_ANY),
+    { .name = "axes", .kind = ARG_LIST, .range = ARG_ANY, .least = 2, .most = 2, .required = true },
+};
+#define MERGED                                                                                                         \
+    ", element by element; shapes are aligned from the last axis, and axes of size 1 repeated; in functional models"
 
 /* Names: the class's, then what it was called before. */
 #define ROW_OF_NAMES(args_, auto_name_, about_, ...)                                                                   \
@@ -122,11 +129,24 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                                                  "BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2"),
                                     batch_normalization_read, batch_normalization_shape, batch_normalization_variables,
                                     batch_normalization_config },
-    [LAYER_ADD] = { ROW("Add", ADD_ARGS, "add", "the sum of tensors of one shape; in functional models"),
-                    .shape = add_shape, .joins = true },
+    [LAYER_ADD] = { ROW("Add", MERGE_ARGS, "add", "the sum of the tensors" MERGED), .shape = merge_shape,
+                    .joins = true },
     [LAYER_CONCATENATE] = { ROW("Concatenate", CONCATENATE_ARGS, "concatenate",
                                 "tensors one after the other along axis; in functional models"),
                             .shape = concatenate_shape, .joins = true },
+    [LAYER_SUBTRACT] = { ROW("Subtract", MERGE_ARGS, "subtract", "the first tensor minus the second" MERGED),
+                         .shape = subtract_shape, .joins = true },
+    [LAYER_MULTIPLY] = { ROW("Multiply", MERGE_ARGS, "multiply", "the product of the tensors" MERGED),
+                         .shape = merge_shape, .joins = true },
+    [LAYER_AVERAGE] = { ROW("Average", MERGE_ARGS, "average", "the mean of the tensors" MERGED), .shape = merge_shape,
+                        .joins = true },
+    [LAYER_MAXIMUM] = { ROW("Maximum", MERGE_ARGS, "maximum", "the largest of the tensors" MERGED),
+                        .shape = merge_shape, .joins = true },
+    [LAYER_MINIMUM] = { ROW("Minimum", MERGE_ARGS, "minimum", "the smallest of the tensors" MERGED),
+                        .shape = merge_shape, .joins = true },
+    [LAYER_DOT] = { ROW("Dot", DOT_ARGS, "dot",
+                        "the products of two tensors along axes, with normalize the cosines; in functional models"),
+                    .read = dot_read, .shape = dot_shape, .config = dot_config, .joins = true },
 };
 
 /* In Keras, not here yet: refused with a message that states that. */
@@ -187,12 +207,6 @@ static const char *const LATER[] = {
     "AlphaDropout",
     "ActivityRegularization",
     "EinsumDense",
-    "Subtract",
-    "Multiply",
-    "Average",
-    "Maximum",
-    "Minimum",
-    "Dot",
     "Resizing",
     "CenterCrop",
     "RandomCrop",

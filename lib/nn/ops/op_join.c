@@ -1,28 +1,8 @@
-/* Add and Concatenate: several inputs, one output. */
+/* Concatenate: an example is rows of the axes from the joined one on, one part from each input. */
 #include <string.h>
 
 #include "nn/layers/layer_rows.h"
 #include "nn/ops/ops.h"
-#include "tensor/kernel.h"
-
-/* ---- Add: from the first input to the last ---- */
-
-void op_add_forward(const struct op_ctx *c)
-{
-    memcpy(c->y, c->x[0], op_elements(c) * sizeof(*c->y));
-    for (size_t k = 1; k < c->l->nin; k++)
-        kernel_add(c->x[k], c->y, op_elements(c));
-}
-
-/* Each input's gradient is dy; the first may be in its place. */
-void op_add_backward(const struct op_ctx *c)
-{
-    for (size_t k = 0; k < c->l->nin; k++)
-        if (c->dx[k] != NULL && c->dx[k] != c->dy)
-            memcpy(c->dx[k], c->dy, op_elements(c) * sizeof(*c->dy));
-}
-
-/* ---- Concatenate: an example is rows of the axes from the joined one on, one part from each input ---- */
 
 static size_t part_floats(const struct shape *s, int axis)
 {

@@ -8,6 +8,11 @@
         .in_place = true, .tail = TAIL_INPUT                                                                           \
     }
 
+#define MERGE                                                                                                          \
+    {                                                                                                                  \
+        .forward = op_merge_forward, .backward = op_merge_backward, .scratch = op_merge_scratch, .in_place = true      \
+    }
+
 const struct op_row op_rows[LAYER_COUNT] = {
     [LAYER_DENSE] = { .forward = op_dense_forward,
                       .backward = op_dense_backward,
@@ -37,6 +42,12 @@ const struct op_row op_rows[LAYER_COUNT] = {
                                     .backward = op_batch_normalization_backward,
                                     .scratch = op_batch_normalization_scratch,
                                     .in_place = true },
-    [LAYER_ADD] = { .forward = op_add_forward, .backward = op_add_backward, .in_place = true },
+    [LAYER_ADD] = MERGE,
     [LAYER_CONCATENATE] = { .forward = op_concatenate_forward, .backward = op_concatenate_backward },
+    [LAYER_SUBTRACT] = MERGE,
+    [LAYER_MULTIPLY] = MERGE,
+    [LAYER_AVERAGE] = MERGE,
+    [LAYER_MAXIMUM] = MERGE,
+    [LAYER_MINIMUM] = MERGE,
+    [LAYER_DOT] = { .forward = op_dot_forward, .backward = op_dot_backward, .scratch = op_dot_scratch },
 };

@@ -10,10 +10,10 @@ typedef bool op_view_fn(const struct layer *l, bool training);
 
 op_fn op_dense_forward, op_dense_backward, op_activation_forward, op_activation_backward, op_dropout_forward,
     op_dropout_backward, op_rescaling_forward, op_rescaling_backward, op_normalization_forward,
-    op_normalization_backward, op_batch_normalization_forward, op_batch_normalization_backward, op_add_forward,
-    op_add_backward, op_concatenate_forward, op_concatenate_backward;
+    op_normalization_backward, op_batch_normalization_forward, op_batch_normalization_backward, op_merge_forward,
+    op_merge_backward, op_concatenate_forward, op_concatenate_backward, op_dot_forward, op_dot_backward;
 op_scratch_fn op_dense_scratch, op_dropout_scratch, op_rescaling_scratch, op_normalization_scratch,
-    op_batch_normalization_scratch;
+    op_batch_normalization_scratch, op_merge_scratch, op_dot_scratch;
 op_view_fn op_always_view, op_dropout_view, op_activation_view;
 
 #endif

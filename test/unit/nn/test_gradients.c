@@ -10,7 +10,14 @@ struct gradient_case {
     const char *args;
     struct shape in;
     bool training;
+    struct shape more[2]; /* of layers that join: the other inputs */
 };
+#define ALONE                                                                                                          \
+    {                                                                                                                  \
+        {                                                                                                              \
+            0                                                                                                          \
+        }                                                                                                              \
+    }
 
 #define VECTOR                                                                                                         \
     {                                                                                                                  \
@@ -20,38 +27,67 @@ struct gradient_case {
     {                                                                                                                  \
         .rank = 3, .dim = { 3, 2, 4 }                                                                                  \
     }
+/* They fit IMAGE: its last axis, its last two with and without a size of 1. */
+#define ROW                                                                                                            \
+    {                                                                                                                  \
+        .rank = 1, .dim = { 4 }                                                                                        \
+    }
+#define COLUMN                                                                                                         \
+    {                                                                                                                  \
+        .rank = 2, .dim = { 2, 1 }                                                                                     \
+    }
+#define MIDDLE                                                                                                         \
+    {                                                                                                                  \
+        .rank = 3, .dim = { 3, 1, 4 }                                                                                  \
+    }
 
 static const struct gradient_case CASES[] = {
-    { LAYER_DENSE, "{\"units\": 3, \"activation\": \"tanh\"}", VECTOR, true },
-    { LAYER_DENSE, "{\"units\": 3, \"activation\": \"gelu\", \"use_bias\": false}", VECTOR, true },
-    { LAYER_DENSE, "{\"units\": 3, \"activation\": \"softmax\"}", IMAGE, true },
-    { LAYER_DENSE, "{\"units\": 2}", IMAGE, false },
-    { LAYER_FLATTEN, "{}", IMAGE, true },
-    { LAYER_RESHAPE, "{\"target_shape\": [4, -1]}", IMAGE, true },
-    { LAYER_ACTIVATION, "{\"activation\": \"sigmoid\"}", IMAGE, true },
-    { LAYER_ACTIVATION, "{\"activation\": \"mish\"}", VECTOR, true },
-    { LAYER_RELU, "{\"max_value\": 0.9, \"negative_slope\": 0.1}", VECTOR, true },
-    { LAYER_LEAKY_RELU, "{}", VECTOR, true },
-    { LAYER_ELU, "{\"alpha\": 0.7}", VECTOR, true },
-    { LAYER_SOFTMAX, "{}", IMAGE, true },
-    { LAYER_DROPOUT, "{\"rate\": 0.4}", IMAGE, true },
-    { LAYER_DROPOUT, "{\"rate\": 0.4}", IMAGE, false },
-    { LAYER_RESCALING, "{\"scale\": 0.25, \"offset\": -1}", IMAGE, true },
-    { LAYER_RESCALING, "{\"scale\": [0.25, 1, -2, 3], \"offset\": [1, 2, 3, 4]}", IMAGE, true },
-    { LAYER_RESCALING, "{\"scale\": [0.25, 1, -2, 3]}", IMAGE, false },
-    { LAYER_NORMALIZATION, "{\"axis\": null}", IMAGE, true },
-    { LAYER_NORMALIZATION, "{\"mean\": [1, 2, 3, 4], \"variance\": [1, 4, 0.5, 2]}", IMAGE, true },
-    { LAYER_NORMALIZATION, "{\"mean\": 0.5, \"variance\": 2, \"invert\": true}", IMAGE, true },
-    { LAYER_NORMALIZATION, "{}", VECTOR, true },
-    { LAYER_BATCH_NORMALIZATION, "{}", IMAGE, true },
-    { LAYER_BATCH_NORMALIZATION, "{\"center\": false}", VECTOR, true },
-    { LAYER_BATCH_NORMALIZATION, "{\"scale\": false}", VECTOR, true },
-    { LAYER_BATCH_NORMALIZATION, "{\"trainable\": false}", VECTOR, true },
-    { LAYER_BATCH_NORMALIZATION, "{}", IMAGE, false },
-    { LAYER_ADD, "{}", IMAGE, true },
-    { LAYER_CONCATENATE, "{}", IMAGE, true },
-    { LAYER_CONCATENATE, "{\"axis\": 1}", IMAGE, true },
-    { LAYER_CONCATENATE, "{\"axis\": -2}", IMAGE, false },
+    { LAYER_DENSE, "{\"units\": 3, \"activation\": \"tanh\"}", VECTOR, true, ALONE },
+    { LAYER_DENSE, "{\"units\": 3, \"activation\": \"gelu\", \"use_bias\": false}", VECTOR, true, ALONE },
+    { LAYER_DENSE, "{\"units\": 3, \"activation\": \"softmax\"}", IMAGE, true, ALONE },
+    { LAYER_DENSE, "{\"units\": 2}", IMAGE, false, ALONE },
+    { LAYER_FLATTEN, "{}", IMAGE, true, ALONE },
+    { LAYER_RESHAPE, "{\"target_shape\": [4, -1]}", IMAGE, true, ALONE },
+    { LAYER_ACTIVATION, "{\"activation\": \"sigmoid\"}", IMAGE, true, ALONE },
+    { LAYER_ACTIVATION, "{\"activation\": \"mish\"}", VECTOR, true, ALONE },
+    { LAYER_RELU, "{\"max_value\": 0.9, \"negative_slope\": 0.1}", VECTOR, true, ALONE },
+    { LAYER_LEAKY_RELU, "{}", VECTOR, true, ALONE },
+    { LAYER_ELU, "{\"alpha\": 0.7}", VECTOR, true, ALONE },
+    { LAYER_SOFTMAX, "{}", IMAGE, true, ALONE },
+    { LAYER_DROPOUT, "{\"rate\": 0.4}", IMAGE, true, ALONE },
+    { LAYER_DROPOUT, "{\"rate\": 0.4}", IMAGE, false, ALONE },
+    { LAYER_RESCALING, "{\"scale\": 0.25, \"offset\": -1}", IMAGE, true, ALONE },
+    { LAYER_RESCALING, "{\"scale\": [0.25, 1, -2, 3], \"offset\": [1, 2, 3, 4]}", IMAGE, true, ALONE },
+    { LAYER_RESCALING, "{\"scale\": [0.25, 1, -2, 3]}", IMAGE, false, ALONE },
+    { LAYER_NORMALIZATION, "{\"axis\": null}", IMAGE, true, ALONE },
+    { LAYER_NORMALIZATION, "{\"mean\": [1, 2, 3, 4], \"variance\": [1, 4, 0.5, 2]}", IMAGE, true, ALONE },
+    { LAYER_NORMALIZATION, "{\"mean\": 0.5, \"variance\": 2, \"invert\": true}", IMAGE, true, ALONE },
+    { LAYER_NORMALIZATION, "{}", VECTOR, true, ALONE },
+    { LAYER_BATCH_NORMALIZATION, "{}", IMAGE, true, ALONE },
+    { LAYER_BATCH_NORMALIZATION, "{\"center\": false}", VECTOR, true, ALONE },
+    { LAYER_BATCH_NORMALIZATION, "{\"scale\": false}", VECTOR, true, ALONE },
+    { LAYER_BATCH_NORMALIZATION, "{\"trainable\": false}", VECTOR, true, ALONE },
+    { LAYER_BATCH_NORMALIZATION, "{}", IMAGE, false, ALONE },
+    { LAYER_ADD, "{}", IMAGE, true, { IMAGE, IMAGE } },
+    { LAYER_ADD, "{}", ROW, true, { IMAGE, COLUMN } },
+    { LAYER_SUBTRACT, "{}", IMAGE, true, { IMAGE } },
+    { LAYER_SUBTRACT, "{}", COLUMN, true, { ROW } },
+    { LAYER_MULTIPLY, "{}", IMAGE, true, { IMAGE, IMAGE } },
+    { LAYER_MULTIPLY, "{}", IMAGE, true, { ROW, MIDDLE } },
+    { LAYER_AVERAGE, "{}", IMAGE, true, { IMAGE, IMAGE } },
+    { LAYER_AVERAGE, "{}", COLUMN, true, { MIDDLE, IMAGE } },
+    { LAYER_MAXIMUM, "{}", IMAGE, true, { IMAGE, IMAGE } },
+    { LAYER_MAXIMUM, "{}", ROW, true, { IMAGE } },
+    { LAYER_MINIMUM, "{}", IMAGE, true, { IMAGE, IMAGE } },
+    { LAYER_MINIMUM, "{}", COLUMN, true, { ROW, MIDDLE } },
+    { LAYER_DOT, "{\"axes\": 1}", VECTOR, true, { VECTOR } },
+    { LAYER_DOT, "{\"axes\": -1, \"normalize\": true}", VECTOR, true, { VECTOR } },
+    { LAYER_DOT, "{\"axes\": -1}", IMAGE, true, { ROW } },
+    { LAYER_DOT, "{\"axes\": [3, 1]}", IMAGE, true, { ROW } },
+    { LAYER_DOT, "{\"axes\": [2, 1], \"normalize\": true}", IMAGE, true, { COLUMN } },
+    { LAYER_CONCATENATE, "{}", IMAGE, true, { IMAGE, IMAGE } },
+    { LAYER_CONCATENATE, "{\"axis\": 1}", IMAGE, true, { IMAGE, IMAGE } },
+    { LAYER_CONCATENATE, "{\"axis\": -2}", IMAGE, false, { IMAGE, IMAGE } },
 };
 
 enum { EXAMPLES = 4 };
@@ -93,10 +129,16 @@ static void check_case(const struct gradient_case *c)
 {
     struct op_run r;
     json_auto_t *args = json_loads(c->args, 0, NULL);
-    op_run_init(&r, layer_rows[c->id].k.names[0], args, c->in, EXAMPLES, c->training);
+    struct shape in[] = { c->in, c->more[0], c->more[1] };
+    size_t nin = c->more[0].rank == 0 ? 1 : c->more[1].rank == 0 ? 2 : 3;
+    op_run_init(&r, layer_rows[c->id].k.names[0], args, in, nin, EXAMPLES, c->training);
     auto_free float *upstream = xcalloc(r.out, sizeof(float));
     draw(upstream, r.out, 1);
     draw(r.x, r.in, 2);
+    float *x = r.x;
+    for (size_t k = 0; k < nin && (c->id == LAYER_MAXIMUM || c->id == LAYER_MINIMUM); x += r.each[k++])
+        for (size_t i = 0; i < r.each[k]; i++) /* a STEP makes no ties */
+            x[i] = floorf(x[i] * 16) / 16 + (float)k / 48;
     for (size_t i = 0; i < model_variables(r.m); i++) {
         const struct variable *v = model_variable(r.m, i);
         draw(r.params + v->offset, v->count, 3 + (uint32_t)i);

@@ -1,4 +1,6 @@
 /* Every golden layer of Keras: forward, dL/dinputs, dL/dweights, moving statistics. */
+#include <math.h>
+
 #include "golden.h"
 #include "op_run.h"
 
@@ -55,22 +57,30 @@ static bool wants_training(const json_t *c)
 
 static void run_case(const json_t *c)
 {
-    const json_t *config = json_object_get(c, "config"), *input = json_array_get(json_object_get(c, "inputs"), 0), *w;
+    const json_t *config = json_object_get(c, "config"), *inputs = json_object_get(c, "inputs"), *w;
     json_auto_t *args = arguments(config);
-    struct shape whole = golden_shape(input, 0);
+    struct shape whole = golden_shape(json_array_get(inputs, 0), 0), in[OP_RUN_INPUTS];
+    size_t nin = json_array_size(inputs);
     const char *name;
     struct op_run r;
 
-    op_run_init(&r, json_string_value(json_object_get(config, "class")), args, golden_shape(input, 1),
-                (size_t)whole.dim[0], wants_training(c));
-    load(r.x, input);
+    ck_assert_uint_le(nin, OP_RUN_INPUTS);
+    for (size_t k = 0; k < nin; k++)
+        in[k] = golden_shape(json_array_get(inputs, k), 1);
+    op_run_init(&r, json_string_value(json_object_get(config, "class")), args, in, nin, (size_t)whole.dim[0],
+                wants_training(c));
+    float *x = r.x;
+    for (size_t k = 0; k < nin; x += r.each[k++])
+        load(x, json_array_get(inputs, k));
     load(r.dy, json_object_get(c, "upstream"));
     json_object_foreach(json_object_get(c, "weights"), name, w) load(r.params + variable_of(&r, name)->offset, w);
 
     op_run_forward(&r);
     golden_check(c, "output", json_object_get(c, "output"), r.y);
     op_run_backward(&r);
-    golden_check(c, "grad_inputs", json_array_get(json_object_get(c, "grad_inputs"), 0), r.dx);
+    const float *dx = r.dx;
+    for (size_t k = 0; k < nin; dx += r.each[k++])
+        golden_check(c, "grad_inputs", json_array_get(json_object_get(c, "grad_inputs"), k), dx);
     json_object_foreach(json_object_get(c, "grad_weights"), name, w)
         golden_check(c, name, w, r.grads + variable_of(&r, name)->offset);
     check_state(c, &r);
@@ -87,11 +97,26 @@ START_TEST(golden_layers)
 }
 END_TEST
 
+START_TEST(a_bad_number_is_not_lost)
+{
+    static const struct shape TWO[2] = { { .rank = 1, .dim = { 2 } }, { .rank = 1, .dim = { 2 } } };
+    static const float X[] = { NAN, 1, 2, NAN };
+    json_auto_t *none = json_object();
+    struct op_run r;
+    op_run_init(&r, _i == 0 ? "Maximum" : "Minimum", none, TWO, 2, 1, false);
+    memcpy(r.x, X, sizeof(X));
+    op_run_forward(&r);
+    ck_assert(isnan(r.y[0]) && isnan(r.y[1]));
+    op_run_fini(&r);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("nn/layers");
     TCase *t = tcase_create("golden");
     tcase_add_test(t, golden_layers);
+    tcase_add_loop_test(t, a_bad_number_is_not_lost, 0, 2);
     suite_add_tcase(s, t);
     return s;
 }
