@@ -20,7 +20,7 @@ OLD = NAME == "tf_keras"
 L = K.layers
 # What an object cannot be made without.
 NEEDED = {"Dense": {"units": 3}, "Reshape": {"target_shape": (2, 2)}, "Activation": {"activation": "tanh"},
-          "Dropout": {"rate": 0.25}, "Rescaling": {"scale": 0.5}}
+          "Dot": {"axes": -1}, "Dropout": {"rate": 0.25}, "Rescaling": {"scale": 0.5}}
 # Other arguments than the defaults, so that these travel too.
 OTHER = {
     "Dense": [{"units": 2, "use_bias": False, "activation": "gelu", "kernel_initializer": "he_normal", "kernel_regularizer": "l2"},
@@ -33,7 +33,8 @@ OTHER = {
     "Normalization": [{"mean": [1.0, 2.0, 3.0, 4.0], "variance": [4.0, 3.0, 2.0, 1.0]}, {"axis": None},
                       {"mean": [1.0, 2.0, 3.0, 4.0], "variance": [4.0, 3.0, 2.0, 1.0], "invert": True},
                       {"axis": None, "mean": 1.0, "variance": 4.0}],
-    "Dropout": [{"rate": 0.5, "seed": 7}], "ReLU": [{"max_value": 6.0, "negative_slope": 0.5, "threshold": 0.25}],
+    "Dot": [{"axes": (1, -1), "normalize": True}], "Dropout": [{"rate": 0.5, "seed": 7}],
+    "ReLU": [{"max_value": 6.0, "negative_slope": 0.5, "threshold": 0.25}],
     "LeakyReLU": [{"alpha": 0.5} if OLD else {"negative_slope": 0.5}], "ELU": [{"alpha": 0.5}],
     "Rescaling": [{"scale": 2.0, "offset": -1.0}, {"scale": [1.0, 2.0, 3.0, 4.0]}, {"scale": 2.0, "offset": np.arange(4.0)}],
     "Activation": [{"activation": "gelu"}],
@@ -46,7 +47,7 @@ OTHER = {
 }
 SPARSE_METRICS = re.compile("^Sparse")
 REFUSED = {"activation hard_sigmoid": "Keras 2's hard_sigmoid is"} if OLD else {}  # computes something else in Keras 3
-MERGES = {"Add", "Concatenate"}  # layers of several inputs
+MERGES = {"Add", "Concatenate", "Dot", "Subtract", "Multiply", "Average", "Maximum", "Minimum"}  # layers of several inputs
 ONLY_HERE = {"Counting"}  # an optimizer of ours
 # Arguments that are not kept: they change nothing in what is trained, or only one Keras knows them.
 DROPPED = {"registered_name", "module", "build_config", "keras_version", "backend", "name", "synchronized", "renorm", "renorm_clipping",
