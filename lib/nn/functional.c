@@ -22,6 +22,7 @@ struct functional { /* one model being read */
     struct written_tensor *tensors;
     size_t n, cap;
     size_t calls_cap;
+    bool outputs; /* output_layers is being read */
 };
 
 static void functional_fini(struct functional *f)
@@ -32,6 +33,15 @@ static void functional_fini(struct functional *f)
 DEFINE_AUTO_FINI(functional, functional_fini);
 
 /* ---- tensors ---- */
+
+/* Keras 3 numbers the calls of a nested functional model from 1 in output_layers, and from 0 in inbound_nodes. */
+static bool counts_from_one(const struct functional *f, size_t item)
+{
+    struct node layer = node_item(&f->layers, item), calls = node_get(&layer, "inbound_nodes"),
+                first = node_item(&calls, 0), class_name = node_get(&layer, "class_name");
+    return f->outputs && f->g->items[item].kind == ITEM_MODEL && json_is_object(first.v) &&
+           !str_eq(json_string_value(class_name.v), "Sequential");
+}
 
 /* ["dense", 0, 0]: the first output of the first call of a layer. */
 static int functional_tensor(struct functional *f, const struct node *n, struct err *e)
@@ -49,6 +59,8 @@ static int functional_tensor(struct functional *f, const struct node *n, struct 
     t.item = place - 1;
     if (f->g->items[t.item].kind != ITEM_MODEL && t.output != 0)
         return node_error(n, e, "layer '%.60s' has one output", word);
+    if (t.number > 0 && counts_from_one(f, t.item))
+        t.number--;
     if (f->n == f->cap) {
         f->cap = MAX(2 * f->cap, (size_t)16);
         f->tensors = xrealloc(f->tensors, f->cap * sizeof(f->tensors[0]));
@@ -399,6 +411,7 @@ int graph_read_functional(const struct node *config, struct model_graph *ret, st
     if (functional_ends(&f, &in, 0, e) < 0 || functional_inputs(&f, g.ntensors, &in, e) < 0)
         return -1;
     f.n = g.ntensors; /* the inputs do not use anything */
+    f.outputs = true;
     if (functional_ends(&f, &out, 0, e) < 0 || functional_numbers(&f, e) < 0)
         return -1;
     g.tensors = functional_tensors(&f, 0, g.ntensors);

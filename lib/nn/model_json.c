@@ -28,11 +28,12 @@ static json_t *item_json(const struct model *m, const struct model_graph *g, con
 
 /* ---- functional models ---- */
 
-/* [layer, call, output] */
-static json_t *history_json(const struct model *m, const struct model_graph *g, const struct graph_tensor *t)
+/* [layer, call, output]. first: the number of the first call. */
+static json_t *history_json(const struct model *m, const struct model_graph *g, const struct graph_tensor *t,
+                            size_t first)
 {
     size_t item = g->calls[t->call].item;
-    return json_pack("[s, I, I]", model_item_name(m, g, item), (json_int_t)(t->call - g->items[item].first),
+    return json_pack("[s, I, I]", model_item_name(m, g, item), (json_int_t)(t->call - g->items[item].first + first),
                      (json_int_t)t->output);
 }
 
@@ -40,7 +41,7 @@ static json_t *tensor_json(const struct model *m, const struct model_graph *g, c
 {
     return json_pack("{s:s, s:{s:o, s:s, s:o}}", "class_name", "__keras_tensor__", "config", "shape",
                      shape_json(&g->calls[t->call].shapes[t->output], true), "dtype", "float32", "keras_history",
-                     history_json(m, g, t));
+                     history_json(m, g, t, 0));
 }
 
 /* The tensor, or a list of tensors. */
@@ -83,11 +84,15 @@ static json_t *inputs_json(const struct model_graph *g)
     return list;
 }
 
+/* Here Keras counts the calls of a nested functional model from 1. */
 static json_t *outputs_json(const struct model *m, const struct model_graph *g)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < g->noutputs; i++)
-        json_array_append_new(list, history_json(m, g, &g->outputs[i]));
+    for (size_t i = 0; i < g->noutputs; i++) {
+        const struct graph_item *it = &g->items[g->calls[g->outputs[i].call].item];
+        bool nested = it->kind == ITEM_MODEL && !m->graphs[it->index]->sequential;
+        json_array_append_new(list, history_json(m, g, &g->outputs[i], nested ? 1 : 0));
+    }
     return list;
 }
 

@@ -66,6 +66,15 @@ def stacked():
     return keras.Sequential([keras.Input((6,)), first, frozen, L.Dense(2, name="out")], name="stacked")
 
 
+def nested_output():
+    """The output is the second call of a nested functional model."""
+    y = keras.Input((3,), name="y")
+    z = L.Dense(3, activation="tanh", name="dense")(y)
+    twice = keras.Model(y, L.Add(name="add")([y, z]), name="twice")
+    x = keras.Input((3,), name="x")
+    return keras.Model(x, twice(L.Dense(3, activation="sigmoid", name="turn")(twice(x))), name="nested_output")
+
+
 def named_weights(model, prefix=""):
     """The names of variables here: those of nested models begin with the model's."""
     for layer in model.layers:
@@ -130,7 +139,7 @@ def case(make, seed):
 
 
 def main():
-    makers = [shared_dense, shared_norm, siamese, two_outputs, stacked]
+    makers = [shared_dense, shared_norm, siamese, two_outputs, stacked, nested_output]
     about = f"test/interop/golden_graphs.py: SGD {RATE}, mse, {STEPS} steps of one batch"
     cases = [case(make, 7 + i) for i, make in enumerate(makers)]
     print(f'{{"about": {json.dumps(about)}, "versions": {json.dumps({"keras": keras.__version__})}, "cases": [')

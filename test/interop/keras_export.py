@@ -29,6 +29,14 @@ def functional():
     return keras.Model(first, L.Dense(2, name="two")(hidden), name="chain")
 
 
+def nested():
+    """The output is the second of two calls of a nested functional model."""
+    y = keras.Input((6,), name="y")
+    tower = keras.Model(y, L.Add(name="add")([y, L.Dense(6, "tanh", name="dense")(y)]), name="tower")
+    x = keras.Input((6,), name="x")
+    return keras.Model(x, tower(L.Dense(6, "sigmoid", name="turn")(tower(x))), name="nested")
+
+
 MODELS = {
     "dense": sequential(L.Dense(7, "relu", name="hidden"), L.Dense(5, "gelu", use_bias=False), L.Dense(3, "softmax", name="out")),
     "norms": sequential(L.Normalization(), L.Dense(4), L.BatchNormalization(), L.Dense(4), L.BatchNormalization(scale=False, center=False)),
@@ -38,6 +46,7 @@ MODELS = {
     "layers as activations": sequential(L.Dense(5, L.ReLU(2.0)), L.Dense(5, L.LeakyReLU()), L.Dense(5, L.ELU(0.5)), L.Dense(2, L.Softmax())),
     "frozen": sequential(L.Dense(4, trainable=False), L.BatchNormalization(trainable=False), L.Dense(2)),
     "functional": functional(),
+    "nested output": nested(),
     "image": sequential(L.Rescaling(1 / 255), L.Flatten(), L.Dense(16, "relu"), L.Dense(10, "softmax"), shape=(8, 8, 1)),
 }
 

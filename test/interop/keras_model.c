@@ -8,7 +8,8 @@
 #include "base/rng.h"
 #include "chief/output_dir.h"
 #include "chief/weights.h"
-#include "nn/exec_impl.h"
+#include "nn/exec.h"
+#include "nn/model_impl.h"
 #include "tfio/bundle.h"
 #include "tfio/checkpoint_state.h"
 
@@ -58,7 +59,7 @@ static int predict(const struct model *m, const float *values, const char *dir, 
 
     if (exec_new(m, ROWS, 1, &exec, e) < 0 || write_floats(dir, "x.f32", x, ROWS * in, e) < 0)
         return -1;
-    return write_floats(dir, "y.f32", exec_forward(exec, values, &b, m->nlayers), ROWS * out, e);
+    return write_floats(dir, "y.f32", exec_predict(exec, values, &b), ROWS * out, e);
 }
 
 int main(int argc, char **argv)
