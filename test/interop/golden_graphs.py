@@ -75,6 +75,18 @@ def nested_output():
     return keras.Model(x, twice(L.Dense(3, activation="sigmoid", name="turn")(twice(x))), name="nested_output")
 
 
+def nested_outputs():
+    """A nested model: another model with two outputs makes one of its outputs, a Sequential the other."""
+    z = keras.Input((4,), name="z")
+    pair = keras.Model(z, [L.Dense(3, name="p")(z), L.Dense(3, activation="sigmoid", name="q")(z)], name="pair")
+    y = keras.Input((4,), name="y")
+    p, q = pair(L.Dense(4, activation="tanh", name="first")(y))
+    last = keras.Sequential([keras.Input((3,)), L.Dense(3, name="dense")], name="last")
+    heads = keras.Model(y, [q, last(last(p))], name="heads")
+    x = keras.Input((4,), name="x")
+    return keras.Model(x, L.Add(name="add")(heads(x)), name="nested_outputs")
+
+
 def named_weights(model, prefix=""):
     """The names of variables here: those of nested models begin with the model's."""
     for layer in model.layers:
@@ -139,7 +151,7 @@ def case(make, seed):
 
 
 def main():
-    makers = [shared_dense, shared_norm, siamese, two_outputs, stacked, nested_output]
+    makers = [shared_dense, shared_norm, siamese, two_outputs, stacked, nested_output, nested_outputs]
     about = f"test/interop/golden_graphs.py: SGD {RATE}, mse, {STEPS} steps of one batch"
     cases = [case(make, 7 + i) for i, make in enumerate(makers)]
     print(f'{{"about": {json.dumps(about)}, "versions": {json.dumps({"keras": keras.__version__})}, "cases": [')
