@@ -83,8 +83,9 @@ static int dot_check_axis(const struct layer *l, size_t k, const struct node *at
     char text[128];
     if (axis != 0 && axis >= -l->in[k].rank && axis <= l->in[k].rank)
         return 0;
-    return node_error(place, e, "there is no axis %" PRId64 " in %s, the shape of an example: the first axis is 1",
-                      axis, shape_text(&l->in[k], text));
+    return node_error(place, e,
+                      "axis %" PRId64 " does not exist: an example has shape %s, whose axes are counted from 1", axis,
+                      shape_text(&l->in[k], text));
 }
 
 int dot_shape(struct layer *l, const struct node *at, struct err *e)
