@@ -140,13 +140,16 @@ size_t op_merge_scratch(const struct layer *l, size_t max_n, bool training)
     return __builtin_mul_overflow(parts * max_n, shape_elements(&l->out), &floats) ? SIZE_MAX : floats;
 }
 
-static struct merge merge_of(const struct op_ctx *c)
+/* Forward repeats the inputs, backward finds them as it left them. */
+static struct merge merge_of(const struct op_ctx *c, bool forward)
 {
     struct merge m = { .nin = c->l->nin, .elements = c->n * shape_elements(&c->l->out), .spare = c->scratch };
     for (size_t k = 0; k < m.nin; k++) {
         m.x[k] = c->x[k];
         if (!merge_repeats(c->l, k))
             continue;
+        if (forward)
+            broadcast_repeat(&c->l->in[k], &c->l->out, c->n, c->x[k], m.spare);
         m.x[k] = m.spare;
         m.spare += m.elements;
     }
@@ -156,14 +159,7 @@ static struct merge merge_of(const struct op_ctx *c)
 void op_merge_forward(const struct op_ctx *c)
 {
     const struct merge_row *row = &merge_rows[c->l->id];
-    struct merge m = merge_of(c);
-    float *part = c->scratch;
-    for (size_t k = 0; k < m.nin; k++) {
-        if (!merge_repeats(c->l, k))
-            continue;
-        broadcast_repeat(&c->l->in[k], &c->l->out, c->n, c->x[k], part);
-        part += m.elements;
-    }
+    struct merge m = merge_of(c, true);
     memcpy(c->y, m.x[0], m.elements * sizeof(*c->y));
     for (size_t k = 1; k < m.nin; k++)
         row->join(m.x[k], c->y, m.elements);
@@ -175,7 +171,7 @@ void op_merge_forward(const struct op_ctx *c)
 void op_merge_backward(const struct op_ctx *c)
 {
     const struct merge_row *row = &merge_rows[c->l->id];
-    struct merge m = merge_of(c);
+    struct merge m = merge_of(c, false);
     for (size_t k = m.nin; k-- > 0;) {
         bool repeats = merge_repeats(c->l, k);
         float *dx = repeats ? m.spare : c->dx[k];
