@@ -146,20 +146,41 @@ void op_dot_forward(const struct op_ctx *c)
                 a->rows, b->rows, a->depth);
 }
 
-/* da = dy b, db = dy^T a */
-void op_dot_backward(const struct op_ctx *c)
+/* Row i of dx is row i of x times dy[i]. */
+static KERNEL void dot_scale(const float *dy, const float *restrict x, float *restrict dx, size_t n, size_t depth)
 {
-    struct dot_side side[2], *a = &side[0], *b = &side[1];
-    dot_sides(c, side);
-    float *da = a->copied ? a->gradient : c->dx[0], *db = b->copied ? b->gradient : c->dx[1];
+    for (size_t i = 0; i < n; i++, x += depth, dx += depth)
+        for (size_t d = 0; d < depth; d++)
+            dx[d] = dy[i] * x[d];
+}
+
+static void dot_vectors_gradient(const struct op_ctx *c, const struct dot_side side[2], float *const dx[2])
+{
+    for (size_t k = 0; k < 2; k++)
+        if (c->dx[k] != NULL)
+            dot_scale(c->dy, side[1 - k].seen, dx[k], c->n, side[k].depth);
+}
+
+/* da = dy b, db = dy^T a */
+static void dot_rows_gradient(const struct op_ctx *c, const struct dot_side side[2], float *const dx[2])
+{
+    const struct dot_side *a = &side[0], *b = &side[1];
     for (size_t i = 0; i < c->n; i++) {
         const float *dy = c->dy + i * a->rows * b->rows;
         size_t at = i * a->rows * a->depth, bt = i * b->rows * b->depth;
         if (c->dx[0] != NULL)
-            gemm_nn(dy, b->seen + bt, 0.0F, da + at, a->rows, a->depth, b->rows);
+            gemm_nn(dy, b->seen + bt, 0.0F, dx[0] + at, a->rows, a->depth, b->rows);
         if (c->dx[1] != NULL)
-            gemm_tn(dy, a->seen + at, 0.0F, db + bt, b->rows, b->depth, a->rows);
+            gemm_tn(dy, a->seen + at, 0.0F, dx[1] + bt, b->rows, b->depth, a->rows);
     }
+}
+
+void op_dot_backward(const struct op_ctx *c)
+{
+    struct dot_side side[2], *a = &side[0], *b = &side[1];
+    dot_sides(c, side);
+    float *const dx[2] = { a->copied ? a->gradient : c->dx[0], b->copied ? b->gradient : c->dx[1] };
+    (a->rows == 1 && b->rows == 1 ? dot_vectors_gradient : dot_rows_gradient)(c, side, dx);
     for (size_t k = 0; k < 2; k++)
         if (side[k].copied && c->dx[k] != NULL)
             dot_copy_gradient(c, &side[k], c->dx[k]);
