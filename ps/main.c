@@ -184,7 +184,8 @@ static int serve(struct ps *p, struct err *e)
         }
         if (line[0] != '\0')
             log_info("%s", line);
-        wait_poll();
+        if (seen.state != SHARD_FINISHED)
+            wait_poll();
     }
 }
 

@@ -32,12 +32,23 @@ static void report_waiting(struct ps_life *s, const struct ps_seen *seen, char l
                 str_duration((double)(silent / 1000), text));
 }
 
-static void report_change(struct ps_life *s, const struct ps_seen *seen, char line[240])
+static void state_text(const struct ps_seen *seen, enum shard_state state, char line[240])
 {
     char text[32];
+    str_fmt(line, 240, "%s: generation %llu, %zu segments, %s", shard_state_name(state),
+            (unsigned long long)seen->generation, seen->segments, str_bytes(seen->bytes, text));
+}
+
+/* A job may be over between two polls, and has served then. */
+static bool served_unseen(const struct ps_life *s, const struct ps_seen *seen)
+{
+    return seen->state == SHARD_FINISHED && s->state < SHARD_SERVING && seen->generation > 0;
+}
+
+static void report_change(struct ps_life *s, const struct ps_seen *seen, char line[240])
+{
     if (seen->state != s->state)
-        str_fmt(line, 240, "%s: generation %llu, %zu segments, %s", shard_state_name(seen->state),
-                (unsigned long long)seen->generation, seen->segments, str_bytes(seen->bytes, text));
+        state_text(seen, seen->state, line);
     else if (seen->generation != s->generation)
         str_fmt(line, 240, "generation %llu", (unsigned long long)seen->generation);
     else
@@ -70,6 +81,11 @@ enum ps_verdict ps_poll(struct ps_life *s, const struct ps_seen *seen, char line
     line[0] = '\0';
     if (s->waiting_said_ms == 0)
         s->waiting_said_ms = seen->now_ms;
+    if (served_unseen(s, seen)) {
+        state_text(seen, SHARD_SERVING, line);
+        s->state = SHARD_SERVING;
+        return PS_LIFE_ON;
+    }
     if (seen->state == SHARD_FINISHED) {
         str_fmt(line, 240, "the job has finished");
         return PS_LIFE_DONE;

@@ -83,6 +83,22 @@ START_TEST(the_end_of_the_job)
 }
 END_TEST
 
+/* A job that is over before the first poll has served all the same; one that never began has not. */
+START_TEST(a_job_that_ends_between_two_polls_is_said_to_have_served)
+{
+    struct ps_life life = { .max_wait_ms = 600000 }, idle = life;
+    struct ps_seen seen = SERVING;
+    char line[240];
+    seen.state = SHARD_FINISHED;
+    ck_assert_int_eq(ps_poll(&life, &seen, line), PS_LIFE_ON);
+    ck_assert_str_eq(line, "serving: generation 1, 5 segments, 1.0 MiB");
+    ck_assert_int_eq(ps_poll(&life, &seen, line), PS_LIFE_DONE);
+    ck_assert_str_eq(line, "the job has finished");
+    seen.generation = 0;
+    ck_assert_int_eq(ps_poll(&idle, &seen, line), PS_LIFE_DONE);
+}
+END_TEST
+
 START_TEST(a_signal_waits_for_the_chief)
 {
     struct ps_life life = serving();
@@ -151,6 +167,8 @@ Suite *test_suite(void)
     tcase_add_test(c, waiting_is_said_every_30_s_and_ends);
     tcase_add_test(c, a_busy_ps_says_nothing);
     tcase_add_test(c, the_end_of_the_job);
+    tcase_add_test(c, a_job_that_ends_between_two_polls_is_said_to_have_served);
+    tcase_add_test(c, a_job_that_ends_between_two_polls_is_said_to_have_served);
     tcase_add_test(c, a_signal_waits_for_the_chief);
     tcase_add_test(c, a_signal_when_all_others_are_gone);
     tcase_add_test(c, a_signal_with_nothing_to_save);
