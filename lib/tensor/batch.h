@@ -6,7 +6,7 @@
 
 #include "tensor/tensor.h"
 
-enum { BATCH_TENSORS_MAX = 4 }; /* inputs of a batch, and as many labels */
+enum { BATCH_TENSORS_MAX = 64 }; /* inputs of a batch, and as many labels */
 
 struct batch {
     size_t n;                /* examples; the last batch of an epoch may be short */

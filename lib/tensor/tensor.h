@@ -42,6 +42,11 @@ MUST_USE int shape_count(const struct shape *s, size_t *ret, struct err *e);
 size_t shape_elements(const struct shape *s);                 /* same, for shapes already checked */
 const char *shape_text(const struct shape *s, char out[128]); /* "(28, 28)", "()", "(3,)" as Python */
 
+struct named_shape { /* of a part of one example: an input, an output, a column */
+    const char *name;
+    struct shape shape;
+};
+
 struct tensor { /* row-major */
     enum dtype dtype;
     struct shape shape;
