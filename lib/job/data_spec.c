@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "job/data_parts.h"
 #include "job/fields.h"
 
 #define DEST(member) .offset = offsetof(struct data_spec, member), .size = sizeof(((struct data_spec *)NULL)->member)
@@ -25,11 +26,11 @@ static const struct field ROWS[] = {
     { "format", FIELD_CHOICE, DEST(format), .names = FORMATS, .nnames = COUNT_OF(FORMATS),
       .nworking = COUNT_OF(FORMATS), .required = true,
       .help = "All may be compressed with gzip, which is detected by content." },
-    { "features", FIELD_STRING, DEST(features), .type_text = "path or name",
+    { "features", FIELD_OWN, .type_text = "path or name, or a map of them",
       .help = "idx, npy: the file of examples; npz: the name of their array, such as `x_train`. Paths are relative to "
-              "the data folder." },
-    { "labels", FIELD_STRING, DEST(labels), .type_text = "path or name",
-      .help = "idx, npy: the file of labels; npz: the name of their array." },
+              "the data folder. For a model with several inputs: a map, such as `{image: x.npy, meta: m.npy}`." },
+    { "labels", FIELD_OWN, .type_text = "path or name, or a map of them",
+      .help = "idx, npy: the file of labels; npz: the name of their array. For a model with several outputs: a map." },
     { "files", FIELD_OWN, .type_text = "path or list of paths",
       .help = "csv, tfrecord: the files, in this order, with the wildcards `*` and `?`. npz: one archive of arrays." },
     { "encoding", FIELD_CHOICE, DEST(encoding), .names = TEXT_ENCODINGS, .nnames = COUNT_OF(TEXT_ENCODINGS),
@@ -65,10 +66,17 @@ static const struct field ROWS[] = {
     { "dropColumns", FIELD_LIST, DEST(drop_columns), .type_text = "list of names",
       .help = "csv: all columns except these are features, in the order of the file; `columns` then only describes "
               "them." },
-    { "label", FIELD_OWN, .type_text = "name or number, or a list of them",
+    { "inputs", FIELD_OWN, .type_text = "map of names or lists of names",
+      .fallback_text = "each input is the column of its name",
+      .help = "csv, tfrecord: the columns of each input of a model with several, such as `{wide: [age], deep: [age, "
+              "hours]}`." },
+    { "label", FIELD_OWN, .type_text = "name or number, a list, or a map of them",
       .fallback_text = "the last column; tfrecord: `label`",
-      .help = "csv: the column of labels, by name or by number (from 0; -1 is the last). tfrecord: the feature's name. "
-              "With a list, such as `[price, rent]`, the label of an example is all these numbers, in this order." },
+      .help =
+          "csv: the column of labels, by name or by number (from 0; -1 is the last). tfrecord: the feature's name. "
+          "With a list, such as `[price, rent]`, the label of an example is all these numbers, in this order. For a "
+          "model with several outputs: a map, such as `{price: price, kind: species}`, or the columns with the "
+          "outputs' names." },
     { "sampleWeight", FIELD_OWN, .type_text = "name, number or path",
       .help = "Keras's `sample_weight`: how much each example counts in the loss and in `compile.weightedMetrics`. "
               "csv: a column, by name or by number; tfrecord: a feature, one number, that `columns` lists; idx, npy: a "
@@ -192,10 +200,11 @@ static int check_columns(const struct data_spec *d, struct err *e)
         bool date = csv && str_eq(json_string_value(type.v), "date");
         if (check_vocabulary(&column, category, e) < 0)
             return -1;
-        if (category && d->label.n > 1 && is_label(d, json_string_value(json_object_get(column.v, "name"))))
+        if (category && d->label.n > 1 && d->outputs.n == 0 &&
+            is_label(d, json_string_value(json_object_get(column.v, "name"))))
             return node_error(&type, e,
-                              "is one of several labels, which must be numbers; write numbers into the file, or make "
-                              "it the only label");
+                              "is one of several labels, which must be numbers; write numbers into the file, make it "
+                              "the only label, or give it to an output of its own (label: {OUTPUT: COLUMN})");
         if (check_encoding(d, &column, category, e) < 0 || check_missing(d, &column, e) < 0 ||
             check_date(d, &column, date, e) < 0)
             return -1;
@@ -250,7 +259,7 @@ int data_spec_check_encodings(const struct data_spec *d, struct err *e)
     }
     if (first.v == NULL)
         return 0;
-    if (learned)
+    if (learned || d->inputs.n > 0)
         return node_error(&first, e,
                           "is a category feature and needs an encoding: 'encoding: one_hot' or 'encoding: int'");
     return node_error(&first, e,
@@ -363,16 +372,46 @@ static void put_label(struct data_spec *d, const char *name)
 /* A name, or the number of a column. */
 static int add_label(struct data_spec *d, const struct node *n, struct err *e)
 {
-    char text[32];
-    const char *name = text;
-    if (json_is_integer(n->v))
-        str_fmt(text, sizeof(text), "%" PRId64, (int64_t)json_integer_value(n->v));
-    else if (node_str(n, &name, e) < 0)
+    char text[COLUMN_NUMBER_MAX];
+    const char *name;
+    if (data_parts_column(n, text, &name, e) < 0)
         return -1;
     if (is_label(d, name))
         return node_error(n, e, "label '%s' is named twice", name);
     if (name[0] != '\0')
         put_label(d, name);
+    return 0;
+}
+
+/* A file or array, or a map of them. */
+static int read_array_names(const struct node *n, const char *key, const char **ret, struct data_parts *ret_parts,
+                            struct err *e)
+{
+    struct node value = node_get(n, key);
+    if (!node_present(&value))
+        return 0;
+    if (json_is_object(value.v))
+        return data_parts_read(ret_parts, &value, false, e);
+    if (node_str(&value, ret, e) < 0)
+        return -1;
+    return (*ret)[0] != '\0' ? 0 : node_error(&value, e, "is empty");
+}
+
+/* A map of outputs: all their columns are labels, in its order. */
+static int read_label_map(struct data_spec *d, const struct node *label, struct err *e)
+{
+    if (data_parts_read(&d->outputs, label, true, e) < 0)
+        return -1;
+    for (size_t i = 0; i < d->outputs.n; i++) {
+        const struct data_part *p = &d->outputs.v[i];
+        for (size_t k = 0; k < p->from.n; k++) {
+            if (is_label(d, p->from.items[k])) {
+                struct node item = node_get(label, p->name);
+                return node_error(&item, e, "label '%s' is named twice", p->from.items[k]);
+            }
+            put_label(d, p->from.items[k]);
+        }
+    }
     return 0;
 }
 
@@ -385,6 +424,8 @@ static int read_label(struct data_spec *d, const struct node *n, struct err *e)
         put_label(d, fallback);
     if (!node_present(&label))
         return 0;
+    if (json_is_object(label.v))
+        return read_label_map(d, &label, e);
     if (!json_is_array(label.v))
         return add_label(d, &label, e);
     for (size_t i = 0; i < node_size(&label); i++) {
@@ -438,6 +479,7 @@ static const struct {
     { "columns", 1u << DATA_CSV | 1u << DATA_TFRECORD },
     { "dropColumns", 1u << DATA_CSV },
     { "label", 1u << DATA_CSV | 1u << DATA_TFRECORD },
+    { "inputs", 1u << DATA_CSV | 1u << DATA_TFRECORD },
 };
 
 static bool takes(const struct data_spec *d, const char *key)
@@ -453,9 +495,11 @@ static int check_belongs(const struct data_spec *d, const struct node *n, struct
     for (size_t i = 0; i < COUNT_OF(BELONGS); i++) {
         struct node value = node_get(n, BELONGS[i].key);
         if (node_present(&value) && (BELONGS[i].formats >> d->format & 1) == 0)
-            return node_key_error(
-                n, BELONGS[i].key, e, "'%s' does not go with format %s%s", BELONGS[i].key, FORMATS[d->format],
-                strcmp(BELONGS[i].key, "files") == 0 ? "; its files are 'features' and 'labels'" : "");
+            return node_key_error(n, BELONGS[i].key, e, "'%s' does not go with format %s%s", BELONGS[i].key,
+                                  FORMATS[d->format],
+                                  str_eq(BELONGS[i].key, "files")    ? "; its files are 'features' and 'labels'"
+                                  : str_eq(BELONGS[i].key, "inputs") ? "; its inputs are a map in 'features'"
+                                                                     : "");
     }
     return 0;
 }
@@ -471,7 +515,12 @@ int data_spec_check(void *base, const struct node *n, struct err *e)
         return -1;
     if (by_files && !json_object_get(n->v, "files"))
         return node_error(n, e, "'files' is missing");
-    if (by_features && d->features == NULL)
+    struct node inputs = node_get(n, "inputs");
+    if (read_array_names(n, "features", &d->features, &d->inputs, e) < 0 ||
+        read_array_names(n, "labels", &d->labels, &d->outputs, e) < 0 ||
+        (node_present(&inputs) && data_parts_read(&d->inputs, &inputs, true, e) < 0))
+        return -1;
+    if (by_features && d->features == NULL && d->inputs.n == 0)
         return node_error(n, e, "'features' is missing%s",
                           by_files ? ": the name of an array in the file, such as x_train" : "");
     if (d->format == DATA_TFRECORD && node_size(&d->columns) == 0)
@@ -489,4 +538,6 @@ void data_spec_fini(struct data_spec *d)
     strlist_fini(&d->label);
     map_fini(&d->label_names);
     free(d->sample_weight);
+    data_parts_fini(&d->inputs);
+    data_parts_fini(&d->outputs);
 }

@@ -72,23 +72,34 @@ enum { NA_VALUES_MAX = 1000, NA_VALUE_MAX = 255 };
  *   csv:       files; encoding, header, delimiter, decimal, thousands, skipRows, naValues, missing, columns,
  *              dropColumns, label
  *   tfrecord:  files; columns name the features of a tf.Example that are read, label those that are the label */
+/* What an input or an output of the model is made of: columns (csv, tfrecord), or a file or array. */
+struct data_part {
+    const char *name;
+    struct strlist from; /* of files and arrays one */
+};
+struct data_parts { /* in the order of the manifest */
+    struct data_part *v;
+    size_t n; /* 0: not given */
+};
+
 struct data_spec {
     bool present;
     enum data_format format;
-    const char *features, *labels;
-    struct strlist files;      /* csv, tfrecord, npz: glob patterns allowed */
-    bool header;               /* csv: first line names the columns (default true) */
-    int64_t skip_rows;         /* csv: lines before the header; default 0 */
-    char delimiter;            /* csv: default ',' */
-    char decimal;              /* csv: default '.' */
-    char thousands;            /* csv: NUL: none, the default */
-    struct strlist na_values;  /* csv: the texts that stand for a missing value, besides an empty field */
-    bool own_na_values;        /* they are the job's, not the default */
-    enum data_missing missing; /* csv: what becomes of an example without a value; default error */
-    struct node columns;       /* csv: optional [{name, type: float|int|category|date, vocabulary: [..]|auto,
-                                  encoding: one_hot|int, parts: [..], format, default, missing}];
-                                  tfrecord: [{name, type: float|int64|bytes, shape}] */
-    struct node drop_columns;  /* csv: names; with it all other columns are features, and `columns` only describes */
+    const char *features, *labels;     /* NULL where they are maps */
+    struct data_parts inputs, outputs; /* `inputs`, or a map of features; a map of label or labels */
+    struct strlist files;              /* csv, tfrecord, npz: glob patterns allowed */
+    bool header;                       /* csv: first line names the columns (default true) */
+    int64_t skip_rows;                 /* csv: lines before the header; default 0 */
+    char delimiter;                    /* csv: default ',' */
+    char decimal;                      /* csv: default '.' */
+    char thousands;                    /* csv: NUL: none, the default */
+    struct strlist na_values;          /* csv: the texts that stand for a missing value, besides an empty field */
+    bool own_na_values;                /* they are the job's, not the default */
+    enum data_missing missing;         /* csv: what becomes of an example without a value; default error */
+    struct node columns;               /* csv: optional [{name, type: float|int|category|date, vocabulary: [..]|auto,
+                                          encoding: one_hot|int, parts: [..], format, default, missing}];
+                                          tfrecord: [{name, type: float|int64|bytes, shape}] */
+    struct node drop_columns; /* csv: names; with it all other columns are features, and `columns` only describes */
     struct strlist label;   /* csv: names or indexes of columns ("-1" = last, the default); tfrecord: names of features.
                                Of several the label is all their numbers, in this order; n 0: none */
     struct map label_names; /* the same, to be found by name */

@@ -22,8 +22,8 @@ static const struct field MODEL[] = {
       .help =
           "The short form: `- Dense: {units: 128, activation: relu}`. Names and arguments are Keras's. At most 5000." },
     { "keras", FIELD_ANY, .type_text = "map or JSON text",
-      .help = "Instead of `layers`: the output of `Model.to_json()` in Keras 2 or 3, of a Sequential model, or a "
-              "functional one with one input and one output; at most 5000 layers." },
+      .help = "Instead of `layers`: the output of `Model.to_json()` in Keras 2 or 3, of a Sequential or "
+              "functional model; at most 5000 layers." },
     { "kerasFile", FIELD_STRING, .type_text = "path",
       .help = "Instead of `layers`: a file with such JSON, relative to the data folder." },
 };
@@ -36,13 +36,19 @@ static const struct field_table MODEL_FIELDS = {
 static const struct field COMPILE[] = {
     { "optimizer", FIELD_ANY, .type_text = "name or map", .fallback_text = "`rmsprop`, as in Keras",
       .help = "`Adam`, or with arguments `{Adam: {learning_rate: 0.001}}`.", .rerun = RERUN_RESUME },
-    { "loss", FIELD_ANY, .type_text = "name or map",
-      .help = "`sparse_categorical_crossentropy`, or `{SparseCategoricalCrossentropy: {from_logits: true}}`. Required, "
-              "unless a compiled Keras model has it.",
+    { "loss", FIELD_ANY, .type_text = "name or map; for several outputs a map or list of them",
+      .help = "`sparse_categorical_crossentropy`, or `{SparseCategoricalCrossentropy: {from_logits: true}}`. A model "
+              "with several outputs has one for all, or one for each by its name, such as `{price: mse, kind: "
+              "sparse_categorical_crossentropy}`. Required, unless a compiled Keras model has it.",
       .rerun = RERUN_FRESH },
-    { "metrics", FIELD_ANY, .type_text = "list of names or maps", .help = "Metrics in addition to the loss.",
+    { "lossWeights", FIELD_ANY, .type_text = "map or list of numbers", .fallback_text = "1 for each",
+      .help = "Keras's `loss_weights`: what the loss of each output counts in the sum that is minimised.",
       .rerun = RERUN_FRESH },
-    { "weightedMetrics", FIELD_ANY, .type_text = "list of names or maps", .rerun = RERUN_FRESH,
+    { "metrics", FIELD_ANY, .type_text = "list of names or maps; for several outputs a map or list of them",
+      .help = "Metrics in addition to the loss. For a model with several outputs those of each, by its name, such as "
+              "`{price: mae, kind: [accuracy]}`; they are reported as `price_mae` and `kind_accuracy`.",
+      .rerun = RERUN_FRESH },
+    { "weightedMetrics", FIELD_ANY, .type_text = "as `metrics`", .rerun = RERUN_FRESH,
       .help = "Keras's `weighted_metrics`: metrics in which examples count by their weight (`fit.classWeight`, "
               "`sampleWeight`). If the name is already used, it becomes `weighted_NAME`." },
 };

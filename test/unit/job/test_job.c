@@ -41,6 +41,20 @@ static json_t *dialect_json(const struct data_spec *d)
                      (json_int_t)d->skip_rows, "naValues", values, "drop", d->missing == MISSING_DROP);
 }
 
+/* [[name, column, ...], ...]: in the order of the manifest. */
+static json_t *parts_json(const struct data_parts *parts)
+{
+    json_t *v = json_array();
+    for (size_t i = 0; i < parts->n; i++) {
+        json_t *one = json_array();
+        json_array_append_new(one, json_string(parts->v[i].name));
+        for (size_t k = 0; k < parts->v[i].from.n; k++)
+            json_array_append_new(one, json_string(parts->v[i].from.items[k]));
+        json_array_append_new(v, one);
+    }
+    return v;
+}
+
 static json_t *data_json(const struct data_spec *d)
 {
     static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz" };
@@ -60,6 +74,10 @@ static json_t *data_json(const struct data_spec *d)
     bool plain = d->decimal == '.' && d->thousands == '\0' && d->skip_rows == 0 && !d->own_na_values;
     if (!plain || d->missing != MISSING_ERROR) /* the others' cases say nothing of how a csv is written */
         json_object_set_new(v, "dialect", dialect_json(d));
+    if (d->inputs.n > 0)
+        json_object_set_new(v, "inputs", parts_json(&d->inputs));
+    if (d->outputs.n > 0)
+        json_object_set_new(v, "outputs", parts_json(&d->outputs));
     return v;
 }
 
