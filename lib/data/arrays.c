@@ -17,13 +17,25 @@
 enum { CHEAP_PASS_MAX = 64 << 20 }; /* bytes that are cheap to scan at open */
 enum { CACHE_LINE = 64, ROWS_AHEAD = 2 };
 
+struct array_part { /* an array whose rows are a part of the examples' */
+    char *name;     /* of the input or output; NULL: it is the only part */
+    struct data_file file;
+    struct array a;
+    dtype_to_floats *floats;
+    size_t at;     /* its first element in the row of an example */
+    size_t count;  /* elements an example */
+    size_t stride; /* bytes an example */
+};
+
+struct array_side { /* the features, or the labels */
+    struct array_part *part;
+    size_t n, count; /* count: elements an example, of all parts */
+};
+
 struct arrays {
     struct records records;
-    struct data_file x_file, y_file, w_file;
-    struct array x, y, w;
-    dtype_to_floats *x_floats, *y_floats, *w_floats;
-    size_t x_count, y_count;   /* elements an example */
-    size_t x_stride, y_stride; /* bytes an example */
+    struct array_side x, y;
+    struct array_part w;
 };
 
 int array_check_size(const struct array *a, size_t header_bytes, size_t n, const char *name, struct err *e)
@@ -53,12 +65,21 @@ int array_floats(const struct array *a, float *ret, struct err *e)
     return 0;
 }
 
+static void side_fini(struct array_side *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        data_file_fini(&s->part[i].file);
+        free(s->part[i].name);
+    }
+    free(s->part);
+}
+
 static void arrays_free(struct records *r)
 {
     struct arrays *a = (struct arrays *)r;
-    data_file_fini(&a->x_file);
-    data_file_fini(&a->y_file);
-    data_file_fini(&a->w_file);
+    side_fini(&a->x);
+    side_fini(&a->y);
+    data_file_fini(&a->w.file);
     free(a);
 }
 
@@ -69,66 +90,96 @@ static inline void prefetch_row(const unsigned char *row, size_t bytes)
         __builtin_prefetch(row + i);
 }
 
+/* Rows of `width` floats, of which p fills its part. */
+static void read_part(const struct array_part *p, const int64_t *which, size_t n, float *rows, size_t width)
+{
+    for (size_t i = 0; i < n; i++) {
+        float *to = rows + i * width + p->at;
+        if (p->a.fortran)
+            array_rows(&p->a, &which[i], 1, p->floats, to);
+        else
+            p->floats(p->a.data + (size_t)which[i] * p->stride, to, p->count);
+    }
+}
+
+static void read_parts(const struct array_side *s, const int64_t *which, size_t n, float *rows)
+{
+    for (size_t i = 0; i < s->n; i++)
+        read_part(&s->part[i], which, n, rows, s->count);
+}
+
 static void read_labels(const struct arrays *a, const int64_t *which, size_t n, void *y)
 {
-    if (a->y.fortran) {
-        array_rows(&a->y, which, n, a->y_floats, y);
+    const struct array_part *p = &a->y.part[0];
+    if (a->y.n > 1) {
+        read_parts(&a->y, which, n, y);
+        return;
+    }
+    if (p->a.fortran) {
+        array_rows(&p->a, which, n, p->floats, y);
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        const unsigned char *src = a->y.data + (size_t)which[i] * a->y_stride;
+        const unsigned char *src = p->a.data + (size_t)which[i] * p->stride;
         if (a->records.integer_labels)
-            ((int32_t *)y)[i] = (int32_t)dtype_to_int(a->y.dtype, a->y.swap, src);
+            ((int32_t *)y)[i] = (int32_t)dtype_to_int(p->a.dtype, p->a.swap, src);
         else
-            a->y_floats(src, (float *)y + i * a->y_count, a->y_count);
+            p->floats(src, (float *)y + i * p->count, p->count);
     }
 }
 
 /* Labels of 32 bits and more may not fit; those that were scanned at open are known to fit. */
 static int check_labels(const struct arrays *a, const int64_t *which, size_t n, struct err *e)
 {
+    const struct array_part *p = &a->y.part[0];
     for (size_t i = 0; i < n; i++) {
-        size_t at = (size_t)which[i] * a->y_stride;
-        int64_t v = dtype_to_int(a->y.dtype, a->y.swap, a->y.data + at);
+        size_t at = (size_t)which[i] * p->stride;
+        int64_t v = dtype_to_int(p->a.dtype, p->a.swap, p->a.data + at);
         if (v < INT32_MIN || v > INT32_MAX)
-            return err_set(e, ERR_INPUT, "%s: record %lld, byte %zu: label %lld does not fit 32 bits", a->y_file.path,
-                           (long long)which[i], (size_t)(a->y.data - a->y_file.map->data) + at, (long long)v);
+            return err_set(e, ERR_INPUT, "%s: record %lld, byte %zu: label %lld does not fit 32 bits", p->file.path,
+                           (long long)which[i], (size_t)(p->a.data - p->file.map->data) + at, (long long)v);
     }
     return 0;
 }
 
 static int read_weights(const struct arrays *a, const int64_t *which, size_t n, float *w, struct err *e)
 {
+    const struct array_part *p = &a->w;
     for (size_t i = 0; i < n; i++) {
-        const unsigned char *src = a->w.data + (size_t)which[i] * dtype_size(a->w.dtype);
-        a->w_floats(src, w + i, 1);
+        const unsigned char *src = p->a.data + (size_t)which[i] * p->stride;
+        p->floats(src, w + i, 1);
         if (!(w[i] >= 0 && w[i] <= FLT_MAX))
             return err_set(e, ERR_INPUT, "%s: record %lld, byte %zu: a weight must be finite and 0 or more, not %g",
-                           a->w_file.path, (long long)which[i], (size_t)(src - a->w_file.map->data), (double)w[i]);
+                           p->file.path, (long long)which[i], (size_t)(src - p->file.map->data), (double)w[i]);
     }
     return 0;
 }
 
 /* Bytes are copied as they are: exec converts and scales them in one pass. */
-static void read_row(const struct arrays *a, int64_t record, void *x, size_t row)
+static void read_row(const struct arrays *a, const struct array_part *p, int64_t record, void *x, size_t row)
 {
-    const unsigned char *src = a->x.data + (size_t)record * a->x_stride;
+    const unsigned char *src = p->a.data + (size_t)record * p->stride;
     if (a->records.x_type == DT_UINT8)
-        memcpy((uint8_t *)x + row * a->x_stride, src, a->x_stride);
+        memcpy((uint8_t *)x + row * p->stride, src, p->stride);
     else
-        a->x_floats(src, (float *)x + row * a->x_count, a->x_count);
+        p->floats(src, (float *)x + row * p->count, p->count);
 }
 
 static void read_features(const struct arrays *a, const int64_t *which, size_t n, void *x)
 {
-    if (a->x.fortran) {
-        array_rows(&a->x, which, n, a->records.x_type == DT_UINT8 ? NULL : a->x_floats, x);
+    const struct array_part *p = &a->x.part[0];
+    if (a->x.n > 1) {
+        read_parts(&a->x, which, n, x);
+        return;
+    }
+    if (p->a.fortran) {
+        array_rows(&p->a, which, n, a->records.x_type == DT_UINT8 ? NULL : p->floats, x);
         return;
     }
     for (size_t i = 0; i < n; i++) {
         if (i + ROWS_AHEAD < n)
-            prefetch_row(a->x.data + (size_t)which[i + ROWS_AHEAD] * a->x_stride, a->x_stride);
-        read_row(a, which[i], x, i);
+            prefetch_row(p->a.data + (size_t)which[i + ROWS_AHEAD] * p->stride, p->stride);
+        read_row(a, p, which[i], x, i);
     }
 }
 
@@ -136,7 +187,7 @@ static int arrays_read(const struct records *r, const int64_t *which, size_t n, 
                        struct err *e)
 {
     const struct arrays *a = (const struct arrays *)r;
-    bool unseen = r->integer_labels && r->labels.n == 0 && dtype_size(a->y.dtype) >= 4;
+    bool unseen = r->integer_labels && r->labels.n == 0 && dtype_size(a->y.part[0].a.dtype) >= 4;
 
     if (unseen && check_labels(a, which, n, e) < 0)
         return -1;
@@ -146,14 +197,24 @@ static int arrays_read(const struct records *r, const int64_t *which, size_t n, 
     return r->has_weights ? read_weights(a, which, n, w, e) : 0;
 }
 
+/* The part that number *i of a row is in; *i becomes its number there. */
+static const struct array_part *find_part(const struct array_side *s, size_t *i)
+{
+    const struct array_part *p = s->part;
+    while (p < s->part + s->n - 1 && *i >= p->at + p->count)
+        p++;
+    *i -= p->at;
+    return p;
+}
+
 /* An example of one row has columns, another one the indexes of its axes. */
 static void arrays_place(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out)
 {
     const struct arrays *a = (const struct arrays *)r;
-    bool labels = part == RECORD_LABELS;
-    const struct shape *all = labels ? &a->y.shape : &a->x.shape;
-    size_t within = labels ? a->y_count : a->x_count, left = i;
-    buf_printf(out, "%s: record %lld", labels ? a->y_file.path : a->x_file.path, (long long)record);
+    const struct array_part *p = find_part(part == RECORD_LABELS ? &a->y : &a->x, &i);
+    const struct shape *all = &p->a.shape;
+    size_t within = p->count, left = i;
+    buf_printf(out, "%s: record %lld", p->file.path, (long long)record);
     if (all->rank == 2)
         buf_printf(out, ", column %zu", i);
     for (int axis = 1; all->rank > 2 && axis < all->rank; axis++) {
@@ -166,12 +227,13 @@ static void arrays_place(const struct records *r, int64_t record, enum record_pa
 }
 
 /* Names the first integer of a row that a float cannot hold. */
-static bool warn_rounded_row(const struct arrays *a, int64_t record, const unsigned char *row, struct strlist *ret)
+static bool warn_rounded_row(const struct arrays *a, const struct array_part *p, int64_t record,
+                             const unsigned char *row, struct strlist *ret)
 {
-    for (size_t i = 0; i < a->x_count; i++) {
-        int64_t v = dtype_to_int(a->x.dtype, a->x.swap, row + i * dtype_size(a->x.dtype));
+    for (size_t i = 0; i < p->count; i++) {
+        int64_t v = dtype_to_int(p->a.dtype, p->a.swap, row + i * dtype_size(p->a.dtype));
         if ((double)(float)v != (double)v) {
-            values_warn_rounded(&a->records, record, i, (double)v, ret);
+            values_warn_rounded(&a->records, record, p->at + i, (double)v, ret);
             return true;
         }
     }
@@ -179,23 +241,25 @@ static bool warn_rounded_row(const struct arrays *a, int64_t record, const unsig
 }
 
 /* Integers that a float cannot hold: the first one is named, when a pass over them is cheap. */
-static void warn_rounded(const struct arrays *a, struct strlist *ret)
+static void warn_rounded(const struct arrays *a, const struct array_part *p, struct strlist *ret)
 {
-    if (!dtype_is_integer(a->x.dtype) || dtype_size(a->x.dtype) < sizeof(float) ||
-        (size_t)a->records.n * a->x_stride > CHEAP_PASS_MAX)
+    if (!dtype_is_integer(p->a.dtype) || dtype_size(p->a.dtype) < sizeof(float) ||
+        (size_t)a->records.n * p->stride > CHEAP_PASS_MAX)
         return;
-    auto_free unsigned char *gathered = a->x.fortran ? xmalloc(a->x_stride) : NULL;
+    auto_free unsigned char *gathered = p->a.fortran ? xmalloc(p->stride) : NULL;
     for (int64_t i = 0; i < a->records.n; i++) {
-        if (a->x.fortran)
-            array_rows(&a->x, &i, 1, NULL, gathered);
-        if (warn_rounded_row(a, i, a->x.fortran ? gathered : a->x.data + (size_t)i * a->x_stride, ret))
+        if (p->a.fortran)
+            array_rows(&p->a, &i, 1, NULL, gathered);
+        if (warn_rounded_row(a, p, i, p->a.fortran ? gathered : p->a.data + (size_t)i * p->stride, ret))
             return;
     }
 }
 
 static void arrays_warn(const struct records *r, struct strlist *ret)
 {
-    warn_rounded((const struct arrays *)r, ret);
+    const struct arrays *a = (const struct arrays *)r;
+    for (size_t i = 0; i < a->x.n; i++)
+        warn_rounded(a, &a->x.part[i], ret);
     values_warn_equal(r, "", ret);
 }
 
@@ -217,48 +281,91 @@ static void advise(const struct data_file *f)
         file_map_random(f->map);
 }
 
-static int open_array(const struct data_place *at, const char *key, const char *name, struct data_file *file,
-                      struct array *ret, struct err *e)
+static int open_part(const struct data_place *at, const char *key, const char *name, struct array_part *p,
+                     struct err *e)
 {
     __typeof__(&idx_parse) parse = at->spec->format == DATA_IDX ? idx_parse : npy_parse;
     const void *bytes;
     size_t n;
     if (at->spec->format == DATA_NPZ) {
-        if (npz_open(at, key, name, file, &bytes, &n, e) < 0)
+        if (npz_open(at, key, name, &p->file, &bytes, &n, e) < 0)
             return -1;
     } else {
-        if (data_file_open(at, key, name, file, e) < 0)
+        if (data_file_open(at, key, name, &p->file, e) < 0)
             return -1;
-        bytes = file->map->data;
-        n = file->map->size;
+        bytes = p->file.map->data;
+        n = p->file.map->size;
     }
-    if (parse(bytes, n, file->path, ret, e) < 0)
+    if (parse(bytes, n, p->file.path, &p->a, e) < 0)
         return -1;
-    if (dtype_float_converter(ret->dtype, ret->swap) == NULL)
-        return err_set(e, ERR_INPUT, "%s: %s elements are not supported", file->path, dtype_name(ret->dtype));
-    advise(file);
+    p->floats = dtype_float_converter(p->a.dtype, p->a.swap);
+    if (p->floats == NULL)
+        return err_set(e, ERR_INPUT, "%s: %s elements are not supported", p->file.path, dtype_name(p->a.dtype));
+    struct shape one = example_shape(&p->a);
+    p->count = shape_elements(&one);
+    p->stride = p->count * dtype_size(p->a.dtype);
+    advise(&p->file);
     return 0;
+}
+
+/* One array, or those of a map one after the other. what: "examples", "labels". */
+static int open_side(const struct data_place *at, const char *key, const char *name, const struct data_parts *parts,
+                     struct array_side *s, struct err *e)
+{
+    const char *what = str_eq(key, "labels") ? "labels" : "examples";
+    size_t n = MAX(parts->n, 1);
+    s->part = xcalloc(n, sizeof(s->part[0]));
+    for (size_t i = 0; i < n; i++) {
+        struct array_part *p = &s->part[i];
+        s->n = i + 1;
+        if (parts->n > 0)
+            p->name = xstrdup(parts->v[i].name);
+        if (open_part(at, key, parts->n > 0 ? parts->v[i].from.items[0] : name, p, e) < 0)
+            return -1;
+        if (p->count == 0)
+            return err_set(e, ERR_INPUT, "%s: %s are empty (a dimension is 0)", p->file.path, what);
+        if (p->a.shape.dim[0] != s->part[0].a.shape.dim[0])
+            return err_set(e, ERR_INPUT, "%s: %lld %s, but %s has %lld", p->file.path, (long long)p->a.shape.dim[0],
+                           what, s->part[0].file.path, (long long)s->part[0].a.shape.dim[0]);
+        p->at = s->count;
+        if (size_add(s->count, p->count, &s->count, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static struct record_fields side_fields(const struct array_side *s)
+{
+    struct record_fields ret = { .v = xcalloc(s->n, sizeof(ret.v[0])) };
+    for (size_t i = 0; i < s->n && s->part[i].name != NULL; i++)
+        ret.v[ret.n++] =
+            (struct record_field){ .name = s->part[i].name,
+                                   .at = s->part[i].at,
+                                   .shape = example_shape(&s->part[i].a),
+                                   .integer = dtype_is_integer(s->part[i].a.dtype) && s->part[i].count == 1 };
+    return ret;
+}
+
+static struct shape side_shape(const struct array_side *s)
+{
+    return s->n == 1 ? example_shape(&s->part[0].a) : shape_of(1, (int64_t[]){ (int64_t)s->count });
 }
 
 static int open_features(const struct data_place *at, struct arrays *a, struct err *e)
 {
-    if (at->spec->features == NULL)
+    const struct data_parts *parts = &at->spec->inputs;
+    struct records *r = &a->records;
+    if (at->spec->features == NULL && parts->n == 0)
         return data_error(at, "features", e, "is missing: the %s with the examples",
                           at->spec->format == DATA_NPZ ? "array" : "file");
-    if (open_array(at, "features", at->spec->features, &a->x_file, &a->x, e) < 0)
+    if (open_side(at, "features", at->spec->features, parts, &a->x, e) < 0)
         return -1;
-    if (a->x.shape.dim[0] < 1)
-        return err_set(e, ERR_INPUT, "%s: holds no examples", a->x_file.path);
-
-    struct records *r = &a->records;
-    r->n = a->x.shape.dim[0];
-    r->x = example_shape(&a->x);
-    r->x_type = a->x.dtype == DT_UINT8 ? DT_UINT8 : DT_FLOAT;
-    a->x_count = shape_elements(&r->x);
-    a->x_stride = a->x_count * dtype_size(a->x.dtype);
-    a->x_floats = dtype_float_converter(a->x.dtype, a->x.swap);
-    if (a->x_count == 0)
-        return err_set(e, ERR_INPUT, "%s: examples are empty (a dimension is 0)", a->x_file.path);
+    r->n = a->x.part[0].a.shape.dim[0];
+    if (r->n < 1)
+        return err_set(e, ERR_INPUT, "%s: holds no examples", a->x.part[0].file.path);
+    r->x = side_shape(&a->x);
+    r->x_type = a->x.n == 1 && a->x.part[0].a.dtype == DT_UINT8 ? DT_UINT8 : DT_FLOAT;
+    r->x_fields = side_fields(&a->x);
     return 0;
 }
 
@@ -266,13 +373,14 @@ static int open_features(const struct data_place *at, struct arrays *a, struct e
 static int survey_labels(struct arrays *a, struct err *e)
 {
     struct records *r = &a->records;
+    const struct array_part *p = &a->y.part[0];
     struct label_span span = { .n = 0 };
-    if (a->y_count != 1 || (size_t)r->n * a->y_stride > CHEAP_PASS_MAX)
+    if (a->y.count != 1 || (size_t)r->n * p->stride > CHEAP_PASS_MAX)
         return 0;
     for (int64_t i = 0; i < r->n; i++) {
         float number = 0;
         int32_t class = 0;
-        if (r->integer_labels && dtype_size(a->y.dtype) >= 4 && check_labels(a, &i, 1, e) < 0)
+        if (r->integer_labels && dtype_size(p->a.dtype) >= 4 && check_labels(a, &i, 1, e) < 0)
             return -1;
         read_labels(a, &i, 1, r->integer_labels ? (void *)&class : &number);
         label_span_add(&span, r->integer_labels ? class : (double)number, i);
@@ -284,20 +392,20 @@ static int survey_labels(struct arrays *a, struct err *e)
 static int open_labels(const struct data_place *at, struct arrays *a, struct err *e)
 {
     struct records *r = &a->records;
-    if (open_array(at, "labels", at->spec->labels, &a->y_file, &a->y, e) < 0)
+    const struct data_parts *parts = &at->spec->outputs;
+    if (at->spec->labels == NULL && parts->n == 0)
+        return 0;
+    if (open_side(at, "labels", at->spec->labels, parts, &a->y, e) < 0)
         return -1;
-    if (a->y.shape.dim[0] != r->n)
-        return err_set(e, ERR_INPUT, "%s: %lld labels, but %s has %lld examples", a->y_file.path,
-                       (long long)a->y.shape.dim[0], a->x_file.path, (long long)r->n);
+    const struct array_part *p = &a->y.part[0];
+    if (p->a.shape.dim[0] != r->n)
+        return err_set(e, ERR_INPUT, "%s: %lld labels, but %s has %lld examples", p->file.path,
+                       (long long)p->a.shape.dim[0], a->x.part[0].file.path, (long long)r->n);
 
     r->has_labels = true;
-    r->y = example_shape(&a->y);
-    a->y_count = shape_elements(&r->y);
-    a->y_stride = a->y_count * dtype_size(a->y.dtype);
-    a->y_floats = dtype_float_converter(a->y.dtype, a->y.swap);
-    if (a->y_count == 0)
-        return err_set(e, ERR_INPUT, "%s: labels are empty (a dimension is 0)", a->y_file.path);
-    r->integer_labels = dtype_is_integer(a->y.dtype) && a->y_count == 1;
+    r->y = side_shape(&a->y);
+    r->y_fields = side_fields(&a->y);
+    r->integer_labels = dtype_is_integer(p->a.dtype) && a->y.count == 1;
     if (r->integer_labels)
         r->y = shape_of(0, NULL);
     return survey_labels(a, e);
@@ -306,23 +414,33 @@ static int open_labels(const struct data_place *at, struct arrays *a, struct err
 static int open_weights(const struct data_place *at, struct arrays *a, struct err *e)
 {
     struct records *r = &a->records;
+    const struct array_part *p = &a->w;
     char shape[128];
-    if (open_array(at, "sampleWeight", at->spec->sample_weight, &a->w_file, &a->w, e) < 0)
+    if (at->spec->sample_weight == NULL)
+        return 0;
+    if (open_part(at, "sampleWeight", at->spec->sample_weight, &a->w, e) < 0)
         return -1;
-    struct shape one = example_shape(&a->w);
-    if (shape_elements(&one) != 1)
-        return err_set(e, ERR_INPUT, "%s: has shape %s; weights are one number for each example", a->w_file.path,
-                       shape_text(&a->w.shape, shape));
-    if (a->w.shape.dim[0] != r->n)
-        return err_set(e, ERR_INPUT, "%s: %lld weights, but %s has %lld examples", a->w_file.path,
-                       (long long)a->w.shape.dim[0], a->x_file.path, (long long)r->n);
+    if (p->count != 1)
+        return err_set(e, ERR_INPUT, "%s: has shape %s; weights are one number for each example", p->file.path,
+                       shape_text(&p->a.shape, shape));
+    if (p->a.shape.dim[0] != r->n)
+        return err_set(e, ERR_INPUT, "%s: %lld weights, but %s has %lld examples", p->file.path,
+                       (long long)p->a.shape.dim[0], a->x.part[0].file.path, (long long)r->n);
     r->has_weights = true;
-    a->w_floats = dtype_float_converter(a->w.dtype, a->w.swap);
-    bool cheap = (size_t)r->n * dtype_size(a->w.dtype) <= CHEAP_PASS_MAX; /* else they are checked when they are read */
+    bool cheap = (size_t)r->n * p->stride <= CHEAP_PASS_MAX; /* else they are checked when they are read */
     for (int64_t i = 0; cheap && i < r->n; i++)
         if (read_weights(a, &i, 1, &(float){ 0 }, e) < 0)
             return -1;
     return 0;
+}
+
+/* Of one array its own fingerprint, so that caches and runs stay valid. */
+static uint64_t side_fingerprint(const struct array_side *s)
+{
+    uint64_t h = s->n > 0 ? s->part[0].file.fingerprint : 0;
+    for (size_t i = 1; i < s->n; i++)
+        h = hash64_mix(h, s->part[i].file.fingerprint);
+    return h;
 }
 
 int arrays_open(const struct data_place *at, struct records **ret, struct err *e)
@@ -332,14 +450,11 @@ int arrays_open(const struct data_place *at, struct records **ret, struct err *e
     r->ops = &ARRAYS_OPS;
     r->random_access = true;
 
-    if (open_features(at, a, e) < 0)
+    if (open_features(at, a, e) < 0 || open_labels(at, a, e) < 0 || open_weights(at, a, e) < 0)
         return -1;
-    if ((at->spec->labels != NULL && open_labels(at, a, e) < 0) ||
-        (at->spec->sample_weight != NULL && open_weights(at, a, e) < 0))
-        return -1;
-    r->fingerprint = hash64_mix(a->x_file.fingerprint, r->has_labels ? a->y_file.fingerprint : 0);
+    r->fingerprint = hash64_mix(side_fingerprint(&a->x), side_fingerprint(&a->y));
     if (r->has_weights)
-        r->fingerprint = hash64_mix(r->fingerprint, a->w_file.fingerprint);
+        r->fingerprint = hash64_mix(r->fingerprint, a->w.file.fingerprint);
     *ret = TAKE(r);
     return 0;
 }

@@ -174,7 +174,7 @@ static int describe_column(const struct data_place *at, const struct node *n, st
                           column->type == COLUMN_DATE ? "date" : "category");
     if (column->is_label && column->type == COLUMN_DATE)
         return node_error(n, e, "column '%s' is the label, which must be numbers or words, not dates", name);
-    if (column->is_label && c->n_labels > 1 && column->type == COLUMN_CATEGORY)
+    if (column->is_label && c->n_labels > 1 && column->type == COLUMN_CATEGORY && at->spec->outputs.n == 0)
         return node_error(n, e, "column '%s' is one of several labels, which must be numbers", name);
     if (column->is_label && column->encoded)
         return node_key_error(n, "encoding", e, "the label is a class number; remove 'encoding'");
@@ -223,7 +223,7 @@ static int check_encodings(const struct data_place *at, const struct data_column
     }
     if (first == NULL)
         return 0;
-    if (learned)
+    if (learned || at->spec->inputs.n > 0)
         return data_error(
             at, "columns", e,
             "column '%s' is a category feature and needs an encoding: 'encoding: one_hot' or 'encoding: int'",
@@ -287,6 +287,31 @@ const struct data_column *columns_find(const struct data_columns *c, bool label,
             return one;
     }
     return NULL;
+}
+
+static int columns_by_place(const void *a, const void *b)
+{
+    const struct record_field *x = a, *y = b;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+struct record_fields columns_fields(const struct data_columns *c, bool label)
+{
+    struct record_fields ret = { .v = xcalloc(c->n + 1, sizeof(ret.v[0])) };
+    for (size_t i = 0; i < c->n; i++) {
+        const struct data_column *one = &c->c[i];
+        if (!one->used || one->is_weight || one->is_label != label)
+            continue;
+        bool number = one->shape.rank == 0 && one->count == 1; /* csv: count numbers; tfrecord: its shape */
+        ret.v[ret.n++] = (struct record_field){
+            .name = one->name,
+            .at = one->place,
+            .shape = one->shape.rank > 0 ? one->shape : shape_of(1, (int64_t[]){ (int64_t)one->count }),
+            .integer = number && !(one->described && one->type == COLUMN_FLOAT),
+        };
+    }
+    qsort(ret.v, ret.n, sizeof(ret.v[0]), columns_by_place);
+    return ret;
 }
 
 void columns_names(const struct data_columns *c, struct column_names *ret)

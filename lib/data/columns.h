@@ -59,6 +59,8 @@ MUST_USE int columns_of_names(const struct data_place *at, const char *path, con
                               struct data_columns *ret, struct err *e);
 /* The column of number i of an example's features, or of its labels; NULL: there is none. */
 const struct data_column *columns_find(const struct data_columns *c, bool label, size_t i);
+/* The features, or the labels, as parts of their row, in its order. The names are borrowed. */
+struct record_fields columns_fields(const struct data_columns *c, bool label);
 /* Their names, in the order of the numbers. `ret` must be empty. */
 void columns_names(const struct data_columns *c, struct column_names *ret);
 /* tfrecord: the job names them all. */

@@ -388,6 +388,8 @@ static void describe(struct csv *c, uint64_t options)
     r->has_weights = c->layout.columns.weighted;
     if (c->layout.header)
         columns_names(&c->layout.columns, &r->names);
+    r->x_fields = columns_fields(&c->layout.columns, false);
+    r->y_fields = columns_fields(&c->layout.columns, true);
     if (c->layout.columns.label < 0)
         return;
     const struct data_column *label = &c->layout.columns.c[c->layout.columns.label];

@@ -216,6 +216,8 @@ bool data_files_found(const struct data_spec *spec, const char *base_dir)
         find_pattern(&at, spec->files.items[i], &paths);
     if (spec->files.n == 0 && spec->features != NULL)
         find_pattern(&at, spec->features, &paths);
+    for (size_t i = 0; spec->files.n == 0 && i < spec->inputs.n; i++)
+        find_pattern(&at, spec->inputs.v[i].from.items[0], &paths);
     return paths.n > 0;
 }
 

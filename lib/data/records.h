@@ -12,6 +12,18 @@
 #include "job/job.h"
 #include "tensor/tensor.h"
 
+/* A named part of an example's features or labels: a column, or one of several arrays. */
+struct record_field {
+    const char *name;
+    size_t at; /* its first number in the row */
+    struct shape shape;
+    bool integer; /* labels: class numbers may stand in it, as whole floats */
+};
+struct record_fields {
+    struct record_field *v; /* owned */
+    size_t n;               /* 0: the row has no parts */
+};
+
 struct records {
     const struct records_ops *ops;
     int64_t n;          /* examples, at least one */
@@ -22,6 +34,7 @@ struct records {
     bool integer_labels; /* y is () and read() writes int32_t, else float */
     bool has_weights;
     struct column_names names; /* owned; none where the file has no names */
+    struct record_fields x_fields, y_fields;
     struct label_span labels;
     int64_t left_out;     /* examples of the files that are not among the n: they lack a value */
     uint64_t fingerprint; /* of the names and contents of the files and of the options that affect values */
@@ -47,8 +60,11 @@ struct records_ops {
 
 static inline void records_free(struct records *r)
 {
-    if (r != NULL)
-        r->ops->free(r);
+    if (r == NULL)
+        return;
+    free(r->x_fields.v);
+    free(r->y_fields.v);
+    r->ops->free(r);
 }
 DEFINE_AUTO(records, records_free);
 

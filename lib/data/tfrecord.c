@@ -244,6 +244,8 @@ int tfrecord_open(const struct data_place *at, struct records **ret, struct err 
     t->plan.columns = &t->columns;
     r->has_weights = t->columns.weighted;
     describe_features(t);
+    r->x_fields = columns_fields(&t->columns, false);
+    r->y_fields = columns_fields(&t->columns, true);
     if (describe_label(at, t, e) < 0 || open_files(at, t, e) < 0)
         return -1;
     *ret = TAKE(r);
