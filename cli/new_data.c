@@ -53,6 +53,11 @@ static int put_files(json_t *data, const struct new_data *ask, struct err *e)
         json_object_set_new(data, "files", json_string(ask->files->items[0]));
         return 0;
     }
+    if (is_arrays(data) && json_is_object(json_object_get(data, "features")))
+        return err_set(e, ERR_INPUT,
+                       "the run's features are a map of inputs: name the file of each with --data, such as "
+                       "--data '{format: %s, features: {...}}'",
+                       json_string_value(json_object_get(data, "format")));
     if (is_arrays(data)) {
         json_object_set_new(data, "features", json_string(ask->files->items[0]));
         json_object_del(data, "labels"); /* they belong to the other file */
@@ -78,15 +83,27 @@ static int put_array(json_t *data, const char *key, const char *flag, const char
     return 0;
 }
 
+/* A name, or a list of them. */
+static bool names_column(const json_t *names, const char *column)
+{
+    for (size_t i = 0; column != NULL && i < json_array_size(names); i++)
+        if (str_eq(column, json_string_value(json_array_get(names, i))))
+            return true;
+    return column != NULL && str_eq(column, json_string_value(names));
+}
+
 static bool names_label(const json_t *data, const char *column)
 {
-    const json_t *label = json_object_get(data, "label");
+    const json_t *label = json_object_get(data, "label"), *of_output;
+    const char *output;
     if (label == NULL)
         return str_eq(column, "label"); /* tfrecord's own */
-    for (size_t i = 0; i < json_array_size(label); i++)
-        if (column != NULL && str_eq(column, json_string_value(json_array_get(label, i))))
+    json_object_foreach((json_t *)(uintptr_t)label, output, of_output)
+    {
+        if (names_column(of_output, column))
             return true;
-    return column != NULL && str_eq(column, json_string_value(label));
+    }
+    return names_column(label, column);
 }
 
 static void without_column(json_t *data, bool (*named)(const json_t *data, const char *column))
@@ -153,7 +170,7 @@ static int open_as(const struct job *run, const struct model *m, const struct ne
     if (new_data_job(run->doc, ask, drop, &doc, e) < 0 || job_from_value(doc, run->name, &job, e) < 0 ||
         dataset_open(&job->validation, data_dir, cache_dir, ask->columns, &d, e) < 0)
         return -1;
-    if (dataset_check(d, m, &cause) < 0)
+    if (dataset_bind(d, &job->validation, m, &cause) < 0)
         return err_set(e, cause.code, "the data do not match the run's model: %s", cause.msg);
     if (part && job_data_split(run, d, &rest, e) < 0)
         return -1;

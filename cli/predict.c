@@ -267,6 +267,7 @@ static int write_all(const struct loaded *l, const struct predictions *p, struct
 {
     AUTO(exec) *x = NULL;
     AUTO(loader) *loader = NULL;
+    const float *values[MODEL_OUTPUTS_MAX];
     const struct ordinal_space space = { .fingerprint = dataset_fingerprint(l->data),
                                          .examples = p->examples,
                                          .batch_size = l->batch_size };
@@ -287,7 +288,10 @@ static int write_all(const struct loaded *l, const struct predictions *p, struct
         loader_hint(loader, i + 1 < n ? i + 1 : -1);
         if (p->id != NULL && dataset_texts(l->data, p->id, i * l->batch_size, b.n, &ids, e) < 0)
             return err_wrap(e, "--id");
-        if (predictions_write(p, exec_predict(x, l->vector, &b), &ids, b.n, e) < 0)
+        exec_predict(x, l->vector, &b);
+        for (size_t k = 0; k < p->noutputs; k++)
+            values[k] = exec_output(x, k);
+        if (predictions_write(p, values, &ids, b.n, e) < 0)
             return -1;
     }
     return 0;
@@ -315,9 +319,14 @@ static int write_to(const struct loaded *l, const char *file, struct predictions
 static int predict(const struct loaded *l, const struct wish *w, struct err *e)
 {
     AUTO_FINI(classifier) classes = { .output = CLASS_NONE };
-    struct predictions p = {
-        .format = w->format, .shape = *model_output(l->model), .examples = dataset_size(l->data), .id = w->id
-    };
+    struct named_shape outputs[MODEL_OUTPUTS_MAX];
+    struct predictions p = { .format = w->format,
+                             .outputs = outputs,
+                             .noutputs = model_outputs(l->model),
+                             .examples = dataset_size(l->data),
+                             .id = w->id };
+    for (size_t i = 0; i < p.noutputs; i++)
+        outputs[i] = *model_output(l->model, i);
     AUTO(model) *trained = NULL; /* with its loss */
     if (w->classes && (model_build(&l->job->model, &l->job->compile, l->data_dir, &trained, e) < 0 ||
                        classifier_open(l->job, trained, &classes, e) < 0))

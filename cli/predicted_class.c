@@ -12,7 +12,10 @@ void classifier_fini(struct classifier *c)
 
 int classifier_open(const struct job *job, const struct model *m, struct classifier *ret, struct err *e)
 {
-    struct classifier c = { .width = shape_elements(model_output(m)) };
+    struct classifier c = { .width = shape_elements(&model_output(m, 0)->shape) };
+    if (model_outputs(m) > 1)
+        return err_set(e, ERR_INPUT, "--classes: the model has %zu outputs, and only the classes of one can be written",
+                       model_outputs(m));
     c.output = model_class_output(m, &c.logits);
     if (c.output == CLASS_NONE)
         return err_set(e, ERR_INPUT,

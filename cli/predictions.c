@@ -60,9 +60,13 @@ static void put_csv_text(const char *text, struct buf *out)
     buf_char(out, '"');
 }
 
+static const char *output_key(const struct predictions *p, size_t output)
+{
+    return p->noutputs == 1 ? "prediction" : p->outputs[output].name;
+}
+
 static void csv_header(const struct predictions *p, struct buf *out)
 {
-    size_t width = shape_elements(&p->shape);
     if (p->id != NULL) {
         put_csv_text(p->id, out);
         buf_char(out, ',');
@@ -71,10 +75,15 @@ static void csv_header(const struct predictions *p, struct buf *out)
         buf_str(out, "class,probability\n");
         return;
     }
-    if (width == 1)
-        buf_str(out, "prediction");
-    for (size_t i = 0; width != 1 && i < width; i++)
-        buf_printf(out, "%sprediction_%zu", i > 0 ? "," : "", i);
+    for (size_t k = 0; k < p->noutputs; k++) {
+        size_t width = shape_elements(&p->outputs[k].shape);
+        for (size_t i = 0; i < width; i++) {
+            auto_free char *name = width == 1 ? xstrdup(output_key(p, k)) : xasprintf("%s_%zu", output_key(p, k), i);
+            if (k + i > 0)
+                buf_char(out, ',');
+            put_csv_text(name, out);
+        }
+    }
     buf_char(out, '\n');
 }
 
@@ -87,13 +96,17 @@ int predictions_begin(const struct predictions *p, struct err *e)
         csv_header(p, &text);
         return put(p, &text, e);
     }
-    struct tensor_entry t = { .name = "predictions", .type = TENSOR_F32, .rank = p->shape.rank + 1 };
+    if (p->noutputs > 1)
+        return err_set(e, ERR_INPUT, "the model has %zu outputs, and npy holds one array; use csv or jsonl",
+                       p->noutputs);
+    const struct shape *shape = &p->outputs[0].shape;
+    struct tensor_entry t = { .name = "predictions", .type = TENSOR_F32, .rank = shape->rank + 1 };
     if (t.rank > TENSOR_RANK_MAX)
         return err_set(e, ERR_INPUT, "an output of %d dimensions is not possible in npy; use csv or jsonl",
-                       p->shape.rank);
+                       shape->rank);
     t.dims[0] = p->examples;
-    for (int d = 0; d < p->shape.rank; d++)
-        t.dims[d + 1] = p->shape.dim[d];
+    for (int d = 0; d < shape->rank; d++)
+        t.dims[d + 1] = shape->dim[d];
     npy_header(&t, &text);
     return put(p, &text, e);
 }
@@ -129,7 +142,14 @@ static void put_json_text(const char *text, struct buf *out)
     json_emit(v, out);
 }
 
-static void put_object(const struct predictions *p, const float *values, const char *id, struct buf *out)
+/* Of example i. */
+static const float *values_of(const struct predictions *p, const float *const *values, size_t output, size_t i)
+{
+    return values[output] + i * shape_elements(&p->outputs[output].shape);
+}
+
+static void put_object(const struct predictions *p, const float *const *values, size_t i, const char *id,
+                       struct buf *out)
 {
     /* (1,) is one number, as users expect */
     const struct shape scalar = { .rank = 0 };
@@ -142,49 +162,55 @@ static void put_object(const struct predictions *p, const float *values, const c
         buf_char(out, ',');
     }
     if (p->classes != NULL) {
-        struct predicted_class c = predicted_class(p->classes, values);
+        struct predicted_class c = predicted_class(p->classes, values_of(p, values, 0, i));
         buf_str(out, "\"class\":");
         put_json_text(predicted_class_name(p->classes, c.number, number), out);
         buf_str(out, ",\"probability\":");
         put_number((float)c.probability, true, out);
-    } else {
-        buf_str(out, "\"prediction\":");
-        put_nested(shape_elements(&p->shape) == 1 ? &scalar : &p->shape, 0, values, out);
+    }
+    for (size_t k = 0; p->classes == NULL && k < p->noutputs; k++) {
+        const struct shape *shape = &p->outputs[k].shape;
+        if (k > 0)
+            buf_char(out, ',');
+        put_json_text(output_key(p, k), out);
+        buf_char(out, ':');
+        put_nested(shape_elements(shape) == 1 ? &scalar : shape, 0, values_of(p, values, k, i), out);
     }
     buf_str(out, "}\n");
 }
 
-static void put_line(const struct predictions *p, const float *values, const char *id, struct buf *out)
+static void put_line(const struct predictions *p, const float *const *values, size_t i, const char *id, struct buf *out)
 {
-    size_t width = shape_elements(&p->shape);
     char number[32];
     if (id != NULL) {
         put_csv_text(id, out);
         buf_char(out, ',');
     }
     if (p->classes != NULL) {
-        struct predicted_class c = predicted_class(p->classes, values);
+        struct predicted_class c = predicted_class(p->classes, values_of(p, values, 0, i));
         put_csv_text(predicted_class_name(p->classes, c.number, number), out);
         buf_char(out, ',');
         put_number((float)c.probability, false, out);
     }
-    for (size_t i = 0; p->classes == NULL && i < width; i++) {
-        if (i > 0)
-            buf_char(out, ',');
-        put_number(values[i], false, out);
+    for (size_t k = 0; p->classes == NULL && k < p->noutputs; k++) {
+        const float *v = values_of(p, values, k, i);
+        for (size_t j = 0; j < shape_elements(&p->outputs[k].shape); j++) {
+            if (k + j > 0)
+                buf_char(out, ',');
+            put_number(v[j], false, out);
+        }
     }
     buf_char(out, '\n');
 }
 
-int predictions_write(const struct predictions *p, const float *values, const struct strlist *ids, size_t n,
+int predictions_write(const struct predictions *p, const float *const *values, const struct strlist *ids, size_t n,
                       struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
-    size_t width = shape_elements(&p->shape);
     if (p->format == PREDICTION_NPY) /* little endian, as this processor */
-        return p->sink->write(p->sink->user, values, n * width * sizeof(*values), e);
+        return p->sink->write(p->sink->user, values[0], n * shape_elements(&p->outputs[0].shape) * sizeof(float), e);
     for (size_t i = 0; i < n; i++)
-        (p->format == PREDICTION_JSONL ? put_object : put_line)(p, values + i * width,
-                                                                p->id != NULL ? ids->items[i] : NULL, &text);
+        (p->format == PREDICTION_JSONL ? put_object : put_line)(p, values, i, p->id != NULL ? ids->items[i] : NULL,
+                                                                &text);
     return put(p, &text, e);
 }

@@ -14,18 +14,19 @@ MUST_USE int prediction_format(const char *name, const char *file, enum predicti
 
 struct predictions {
     enum prediction_format format;
-    struct shape shape;               /* of one example's output */
+    const struct named_shape *outputs; /* of one example; of one output the name is not written */
+    size_t noutputs;
     int64_t examples;                 /* in all; part of the npy header */
     const char *id;                   /* the name of a column that goes before the outputs, or NULL; not for npy */
     const struct classifier *classes; /* class and probability in place of the outputs, or NULL; not for npy */
     const struct tensor_sink *sink;
 };
-/* csv: "prediction", or "prediction_0,prediction_1,..." in C order, or "class,probability"; npy: its header; jsonl:
- * nothing. */
+/* csv: "prediction", or "prediction_0,prediction_1,..." in C order, or "class,probability", or for several outputs
+ * their names in place of "prediction"; npy, for one output: its header; jsonl: nothing. */
 MUST_USE int predictions_begin(const struct predictions *p, struct err *e);
-/* values: n outputs; ids: their n texts, when p->id is not NULL. jsonl: {"prediction": NUMBER or nested lists}. Numbers
- * are the shortest that read back as the same float32. */
-MUST_USE int predictions_write(const struct predictions *p, const float *values, const struct strlist *ids, size_t n,
-                               struct err *e);
+/* values: of each output, n examples; ids: their n texts, when p->id is not NULL. jsonl: {"prediction": NUMBER or
+ * nested lists}. Numbers are the shortest that read back as the same float32. */
+MUST_USE int predictions_write(const struct predictions *p, const float *const *values, const struct strlist *ids,
+                               size_t n, struct err *e);
 
 #endif

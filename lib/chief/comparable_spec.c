@@ -161,6 +161,8 @@ static json_t *compile_object(const struct model *m, const json_t *keras)
     json_t *compile = json_object();
     json_object_set_new(compile, "optimizer", optimizer_object(model_optimizer(m)));
     json_object_set_new(compile, "loss", simple(json_object_get(compiled, "loss")));
+    if (!json_is_null(json_object_get(compiled, "loss_weights")))
+        json_object_set_new(compile, "lossWeights", simple(json_object_get(compiled, "loss_weights")));
     json_object_set_new(compile, "metrics", simple(json_object_get(compiled, "metrics")));
     json_object_set_new(compile, "weightedMetrics", simple(json_object_get(compiled, "weighted_metrics")));
     return compile;

@@ -12,6 +12,7 @@
 
 struct content { /* what the parts of a data set share */
     struct records *records;
+    struct binding inputs, outputs;
     int users;
 };
 
@@ -51,6 +52,8 @@ void dataset_free(struct dataset *d)
         return;
     if (--d->content->users == 0) {
         records_free(d->content->records);
+        binding_fini(&d->content->inputs);
+        binding_fini(&d->content->outputs);
         free(d->content);
     }
     free(d);
@@ -78,6 +81,16 @@ int dataset_split(struct dataset *d, double fraction, struct dataset **ret, stru
 const struct records *dataset_records(const struct dataset *d)
 {
     return d->content->records;
+}
+
+const struct binding *dataset_inputs(const struct dataset *d)
+{
+    return &d->content->inputs;
+}
+
+const struct binding *dataset_outputs(const struct dataset *d)
+{
+    return &d->content->outputs;
 }
 
 int64_t dataset_first(const struct dataset *d)
@@ -132,12 +145,43 @@ void dataset_left_out(const struct dataset *d, struct strlist *ret)
     strlist_add(ret, text.data);
 }
 
-int dataset_check(const struct dataset *d, const struct model *m, struct err *e)
+/* Of arrays the parts are fields; columns are named by them. */
+static bool is_of_arrays(const struct data_spec *spec)
 {
-    const struct records *r = d->content->records;
-    const struct label_range range = model_label_range(m);
-    if (values_check_class_size(r, &range, e) < 0 ||
-        model_check_data(m, &r->x, &r->y, r->has_labels, r->integer_labels, e) < 0)
+    return spec->format == DATA_IDX || spec->format == DATA_NPY || spec->format == DATA_NPZ;
+}
+
+static int bind_inputs(struct content *c, const struct data_spec *spec, const struct model *m, struct err *e)
+{
+    const struct records *r = c->records;
+    if (binding_of_inputs(m, &spec->inputs, &r->x_fields, is_of_arrays(spec), &c->inputs, e) < 0)
+        return -1;
+    return c->inputs.n > 0 ? 0 : model_check_input(m, 0, &r->x, e);
+}
+
+static int bind_outputs(struct content *c, const struct data_spec *spec, const struct model *m, struct err *e)
+{
+    const struct records *r = c->records;
+    const struct label_range range = model_label_range(m, 0);
+    if (!r->has_labels)
+        return model_check_label(m, 0, NULL, false, e);
+    if (binding_of_outputs(m, &spec->outputs, &r->y_fields, is_of_arrays(spec), &c->outputs, e) < 0)
+        return -1;
+    if (c->outputs.n > 0)
+        return 0;
+    if (values_check_class_size(r, &range, e) < 0 || model_check_label(m, 0, &r->y, r->integer_labels, e) < 0)
         return -1;
     return values_check_noted(r, &range, e);
+}
+
+int dataset_bind(struct dataset *d, const struct data_spec *spec, const struct model *m, struct err *e)
+{
+    struct content *c = d->content;
+    if (bind_inputs(c, spec, m, e) < 0 || bind_outputs(c, spec, m, e) < 0)
+        return -1;
+    if (c->inputs.n > 0)
+        d->fingerprint = hash64_mix(d->fingerprint, binding_hash(&c->inputs));
+    if (c->outputs.n > 0)
+        d->fingerprint = hash64_mix(d->fingerprint, binding_hash(&c->outputs));
+    return 0;
 }

@@ -50,14 +50,16 @@ MUST_USE int dataset_texts(const struct dataset *d, const char *column, int64_t 
                            struct err *e);
 /* Adds a sentence when examples of the files are not among its own, because they lack a value. */
 void dataset_left_out(const struct dataset *d, struct strlist *ret);
-/* Whether the model can be trained on it or tested with it: ERR_INPUT, with the place in the file where there is one.
- */
-MUST_USE int dataset_check(const struct dataset *d, const struct model *m, struct err *e);
+/* Binds the data to the inputs and outputs of the model, which must outlive d, by the names in `spec`. ERR_INPUT, with
+ * the place in the file where there is one, when the model cannot be trained on them or tested with them. Before
+ * dataset_split(); a data set of a model with several inputs or outputs cannot be read without it. */
+MUST_USE int dataset_bind(struct dataset *d, const struct data_spec *spec, const struct model *m, struct err *e);
 
-/* loader - returns batches of one dataset by ordinal. One per thread; its buffers are made once. labels: those that may
- * occur; NULL: all finite numbers. */
+/* loader - returns batches of one dataset by ordinal. One per thread; its buffers are made once. labels_of: the model
+ * whose losses say which labels may occur; NULL: all finite numbers. A batch has the tensors of the model to which the
+ * data set is bound, in its order. */
 struct loader;
-MUST_USE int loader_new(const struct dataset *d, const struct ordinal_space *space, const struct label_range *labels,
+MUST_USE int loader_new(const struct dataset *d, const struct ordinal_space *space, const struct model *labels_of,
                         struct loader **ret, struct err *e);
 void loader_free(struct loader *l);
 DEFINE_AUTO(loader, loader_free);

@@ -2,10 +2,14 @@
 #ifndef TRAINYARD_DATA_DATASET_INTERNAL_H
 #define TRAINYARD_DATA_DATASET_INTERNAL_H
 
+#include "data/binding.h"
 #include "data/dataset.h"
 #include "data/records.h"
 
 const struct records *dataset_records(const struct dataset *d);
+/* n 0: the whole row of features, or of labels, is the only tensor. */
+const struct binding *dataset_inputs(const struct dataset *d);
+const struct binding *dataset_outputs(const struct dataset *d);
 int64_t dataset_first(const struct dataset *d); /* its first example among the records */
 
 #endif

@@ -179,6 +179,9 @@ static int learn_input(struct job *j, const struct data_place *at, struct strlis
     AUTO(dataset) *d = NULL;
     AUTO_FINI(buf) text = BUF_INIT;
     char shape[128];
+    struct node columns = node_get(&j->train.node, "inputs"); /* a row has other numbers than the input, too */
+    if (j->train.inputs.n > 0 && node_present(&columns))
+        return node_error(&columns, e, "the file leaves axes of the model's input open: set model.inputShape");
     if (dataset_open(&j->train, at->base_dir, at->cache_dir, NULL, &d, e) < 0)
         return -1;
     const struct shape *x = dataset_example(d);

@@ -1,5 +1,6 @@
 /* Produces batches by ordinal. For formats that must be parsed, a thread prepares the batch that the caller announced;
  * results and errors are the same with and without it. */
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -16,6 +17,9 @@ struct loader_slot {
     void *x;
     void *y;
     void *w; /* NULL: no weights */
+    /* Of the tensors to which the data set is bound, one after the other; NULL: x or y is the only tensor. */
+    float *inputs;
+    void *outputs;
 };
 
 /* When all processors are busy, the parsing thread waits for one, and its owner waits for the thread. So the time
@@ -28,7 +32,9 @@ struct loader {
     const struct records *records;
     int64_t first; /* record of the first example */
     struct ordinal_space space;
-    struct label_range labels;
+    const struct binding *inputs, *outputs;
+    struct label_range *ranges; /* of each output */
+    size_t *range_of;           /* of each number of a label; NULL: the first */
     int64_t batches;
     struct epoch_order order; /* used by the thread while AHEAD_BUSY, else by the owner */
     int64_t *which;           /* same */
@@ -55,6 +61,17 @@ static size_t label_count(const struct records *r)
     return r->has_labels ? shape_elements(&r->y) : 0;
 }
 
+static int make_tensors(const struct binding *b, size_t rows, const char *what, void **ret, struct err *e)
+{
+    size_t numbers = 0, bytes;
+    for (size_t i = 0; i < b->n; i++)
+        if (size_add(numbers, b->v[i].count, &numbers, e) < 0)
+            return -1;
+    if (size_mul(rows, numbers, &bytes, e) < 0 || size_mul(bytes, sizeof(float), &bytes, e) < 0)
+        return err_wrap(e, "batch of %zu", rows);
+    return numbers > 0 ? mem_alloc(bytes, what, ret, e) : 0;
+}
+
 static int make_slot(const struct loader *l, struct loader_slot *s, struct err *e)
 {
     size_t x_bytes, y_bytes, rows = ordinal_space_rows(&l->space);
@@ -66,7 +83,13 @@ static int make_slot(const struct loader *l, struct loader_slot *s, struct err *
         return -1;
     if (l->records->has_weights && mem_alloc(rows * sizeof(float), "the weights of a batch", &s->w, e) < 0)
         return -1;
-    return l->y_count > 0 ? mem_alloc(y_bytes, "the labels of a batch", &s->y, e) : 0;
+    if (l->y_count > 0 && mem_alloc(y_bytes, "the labels of a batch", &s->y, e) < 0)
+        return -1;
+    void *inputs = NULL;
+    if (make_tensors(l->inputs, rows, "the inputs of a batch", &inputs, e) < 0)
+        return -1;
+    s->inputs = inputs;
+    return make_tensors(l->outputs, rows, "the labels of a batch", &s->outputs, e);
 }
 
 static int make_buffers(struct loader *l, struct err *e)
@@ -82,7 +105,21 @@ static int make_buffers(struct loader *l, struct err *e)
     return 0;
 }
 
-int loader_new(const struct dataset *d, const struct ordinal_space *space, const struct label_range *labels,
+/* Without a model all finite labels may occur. */
+static void make_ranges(struct loader *l, const struct model *m)
+{
+    size_t n = MAX(l->outputs->n, 1);
+    l->ranges = xcalloc(n, sizeof(l->ranges[0]));
+    for (size_t i = 0; i < n; i++)
+        l->ranges[i] = m != NULL ? model_label_range(m, i) : label_range_any();
+    if (l->outputs->n == 0)
+        return;
+    l->range_of = xcalloc(l->y_count + 1, sizeof(l->range_of[0]));
+    for (size_t i = 0; i < l->y_count; i++)
+        l->range_of[i] = MIN(binding_find(l->outputs, i), n - 1);
+}
+
+int loader_new(const struct dataset *d, const struct ordinal_space *space, const struct model *labels_of,
                struct loader **ret, struct err *e)
 {
     const struct records *r = dataset_records(d);
@@ -94,11 +131,13 @@ int loader_new(const struct dataset *d, const struct ordinal_space *space, const
     l->records = r;
     l->first = dataset_first(d);
     l->space = *space;
-    l->labels = labels != NULL ? *labels : label_range_any();
+    l->inputs = dataset_inputs(d);
+    l->outputs = dataset_outputs(d);
     l->batches = ordinal_space_batches(space);
     l->order = epoch_order_of(space->examples, r->random_access, space->shuffle, space->seed);
     l->x_count = shape_elements(&r->x);
     l->y_count = label_count(r);
+    make_ranges(l, labels_of);
     l->slots = r->random_access ? SLOTS - 1 : SLOTS;
     mutex_init(&l->lock);
     cond_init(&l->changed);
@@ -121,7 +160,11 @@ void loader_free(struct loader *l)
         free(l->slot[i].x);
         free(l->slot[i].y);
         free(l->slot[i].w);
+        free(l->slot[i].inputs);
+        free(l->slot[i].outputs);
     }
+    free(l->ranges);
+    free(l->range_of);
     free(l->which);
     cond_fini(&l->changed);
     mutex_fini(&l->lock);
@@ -136,6 +179,30 @@ static size_t batch_range(const struct loader *l, int64_t ordinal, int64_t *ret_
     return (size_t)MIN(l->space.batch_size, l->space.examples - *ret_position);
 }
 
+static void split_inputs(const struct loader *l, struct loader_slot *s, size_t n)
+{
+    float *to = s->inputs;
+    for (size_t i = 0; i < l->inputs->n; i++) {
+        binding_gather(&l->inputs->v[i], s->x, l->x_count, n, to);
+        to += n * l->inputs->v[i].count;
+    }
+}
+
+/* Class numbers become integers. */
+static void split_outputs(const struct loader *l, struct loader_slot *s, size_t n)
+{
+    float *to = s->outputs;
+    for (size_t i = 0; i < l->outputs->n; i++) {
+        size_t numbers = n * l->outputs->v[i].count;
+        binding_gather(&l->outputs->v[i], s->y, l->y_count, n, to);
+        for (size_t k = 0; l->ranges[i].classes && k < numbers; k++) {
+            int32_t whole = (int32_t)to[k];
+            memcpy(to + k, &whole, sizeof(whole));
+        }
+        to += numbers;
+    }
+}
+
 static int fill(struct loader *l, int64_t ordinal, struct loader_slot *s, struct err *e)
 {
     int64_t epoch, position;
@@ -145,7 +212,12 @@ static int fill(struct loader *l, int64_t ordinal, struct loader_slot *s, struct
         l->which[i] += l->first;
     if (l->records->ops->read(l->records, l->which, n, s->x, s->y, s->w, e) < 0)
         return -1;
-    return values_check(l->records, &l->labels, l->which, n, &(struct batch_values){ .x = s->x, .y = s->y }, e);
+    const struct label_ranges labels = { .range = l->ranges, .of = l->range_of };
+    if (values_check(l->records, &labels, l->which, n, &(struct batch_values){ .x = s->x, .y = s->y }, e) < 0)
+        return -1;
+    split_inputs(l, s, n);
+    split_outputs(l, s, n);
+    return 0;
 }
 
 static int64_t thread_ns(void)
@@ -244,12 +316,44 @@ static struct tensor rows_of(enum dtype dtype, size_t n, const struct shape *exa
     return t;
 }
 
+static int add_inputs(const struct loader *l, const struct loader_slot *s, struct batch *b, struct err *e)
+{
+    const struct records *r = l->records;
+    float *data = s->inputs;
+    if (l->inputs->n == 0)
+        return batch_add_input(b, "features", rows_of(r->x_type, b->n, &r->x, s->x), e);
+    for (size_t i = 0; i < l->inputs->n; i++) {
+        const struct bound_tensor *t = &l->inputs->v[i];
+        if (batch_add_input(b, t->name, rows_of(DT_FLOAT, b->n, &t->shape, data), e) < 0)
+            return -1;
+        data += b->n * t->count;
+    }
+    return 0;
+}
+
+static int add_labels(const struct loader *l, const struct loader_slot *s, struct batch *b, struct err *e)
+{
+    const struct records *r = l->records;
+    float *data = s->outputs;
+    if (s->y == NULL)
+        return 0;
+    if (l->outputs->n == 0)
+        return batch_add_label(b, "labels", rows_of(r->integer_labels ? DT_INT32 : DT_FLOAT, b->n, &r->y, s->y), e);
+    for (size_t i = 0; i < l->outputs->n; i++) {
+        const struct bound_tensor *t = &l->outputs->v[i];
+        enum dtype type = l->ranges[i].classes ? DT_INT32 : DT_FLOAT;
+        if (batch_add_label(b, t->name, rows_of(type, b->n, &t->shape, data), e) < 0)
+            return -1;
+        data += b->n * t->count;
+    }
+    return 0;
+}
+
 int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err *e)
 {
     if (ordinal < 0)
         return err_set(e, ERR_INTERNAL, "there is no batch %lld", (long long)ordinal);
 
-    const struct records *r = l->records;
     unsigned next = (l->current + 1) % l->slots;
     int rc = 0;
     if (!l->thread.started || !take_ahead(l, ordinal, &rc, e))
@@ -261,10 +365,7 @@ int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err 
     l->current = next;
     b.n = batch_range(l, ordinal, &b.epoch, &b.position);
     b.weight = l->slot[next].w;
-    if (batch_add_input(&b, "features", rows_of(r->x_type, b.n, &r->x, l->slot[next].x), e) < 0 ||
-        (l->slot[next].y != NULL &&
-         batch_add_label(&b, "labels", rows_of(r->integer_labels ? DT_INT32 : DT_FLOAT, b.n, &r->y, l->slot[next].y),
-                         e) < 0))
+    if (add_inputs(l, &l->slot[next], &b, e) < 0 || add_labels(l, &l->slot[next], &b, e) < 0)
         return -1;
     *ret = b;
     return 0;

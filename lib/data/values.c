@@ -62,6 +62,9 @@ static int bad_label(const struct records *r, const struct label_range *range, i
     if (!range->classes)
         return err_set(e, ERR_INPUT, "%s: label %.9g, but labels of %s are from %g to %g", place.data, v, range->loss,
                        range->min, range->max);
+    if (v != floor(v))
+        return err_set(e, ERR_INPUT, "%s: label %.9g, but %s wants class numbers, which are whole", place.data, v,
+                       range->loss);
     int64_t classes = (int64_t)range->max + 1;
     return err_set(e, ERR_INPUT, "%s: label %.0f, but the model's output has %" PRId64 " classes (0 to %" PRId64 ")%s",
                    place.data, v, classes, classes - 1, class_cure(r, range, v));
@@ -89,24 +92,26 @@ static int check_classes(const struct records *r, const struct label_range *rang
     return 0;
 }
 
-static int check_numbers(const struct records *r, const struct label_range *range, const int64_t *which, size_t n,
+static int check_numbers(const struct records *r, const struct label_ranges *labels, const int64_t *which, size_t n,
                          const float *y, struct err *e)
 {
     size_t count = shape_elements(&r->y);
-    for (size_t i = 0; i < n * count; i++)
-        if (!accepts(range, (double)y[i]))
+    for (size_t i = 0; i < n * count; i++) {
+        const struct label_range *range = &labels->range[labels->of != NULL ? labels->of[i % count] : 0];
+        if (!accepts(range, (double)y[i]) || (range->classes && y[i] != floorf(y[i])))
             return bad_label(r, range, which[i / count], i % count, (double)y[i], e);
+    }
     return 0;
 }
 
-int values_check(const struct records *r, const struct label_range *labels, const int64_t *which, size_t n,
+int values_check(const struct records *r, const struct label_ranges *labels, const int64_t *which, size_t n,
                  const struct batch_values *v, struct err *e)
 {
     if (r->x_type == DT_FLOAT && check_features(r, which, n, v->x, e) < 0)
         return -1;
     if (!r->has_labels)
         return 0;
-    return r->integer_labels ? check_classes(r, labels, which, n, v->y, e)
+    return r->integer_labels ? check_classes(r, labels->range, which, n, v->y, e)
                              : check_numbers(r, labels, which, n, v->y, e);
 }
 

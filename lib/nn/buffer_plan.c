@@ -136,8 +136,10 @@ static bool is_view(const struct layer *l, bool training)
 /* The first node that is more than a view, when it alone reads the input and is a Rescaling. */
 static size_t find_rescale(const struct model *m)
 {
-    auto_free size_t *readers = xcalloc(m->nnodes + 1, sizeof(*readers));
+    auto_free size_t *readers = xcalloc(model_tensors(m), sizeof(*readers));
     size_t i = 0;
+    if (m->ninputs > 1)
+        return BUFFER_NONE;
     for (size_t k = 0; k < m->nnodes; k++)
         for (size_t j = 0; j < m->nodes[k].nin; j++)
             readers[m->nodes[k].in[j]]++;
@@ -157,9 +159,9 @@ static void find_wanted(struct planning *g)
     for (size_t i = 0; i < m->nnodes; i++) {
         const struct layer *l = model_called(m, i);
         for (int k = 0; k < l->nvars; k++)
-            g->wanted[i + 1] |= l->var[k].kind == VAR_TRAINABLE;
+            g->wanted[model_made(m, i)] |= l->var[k].kind == VAR_TRAINABLE;
         for (size_t k = 0; k < m->nodes[i].nin; k++)
-            g->wanted[i + 1] |= g->wanted[m->nodes[i].in[k]];
+            g->wanted[model_made(m, i)] |= g->wanted[m->nodes[i].in[k]];
     }
 }
 
@@ -171,13 +173,14 @@ static void plan_forward(struct planning *g, size_t i)
     const struct op_row *op = &op_rows[l->id];
     struct node_buffers *b = &g->p->nodes[i];
     bool view = is_view(l, g->training);
-    size_t last = g->training && g->wanted[i + 1] ? 2 * m->nnodes - i : i; /* backward may read all of it */
+    size_t made = model_made(m, i);
+    size_t last = g->training && g->wanted[made] ? 2 * m->nnodes - i : i; /* backward may read all of it */
 
-    b->y = view ? BUFFER_NONE : add_buffer(g, tensor_floats(g, i + 1), i, false);
+    b->y = view ? BUFFER_NONE : add_buffer(g, tensor_floats(g, made), i, false);
     b->scratch = BUFFER_NONE;
     if (!view && op->scratch != NULL)
         b->scratch = add_buffer(g, op->scratch(l, g->max_n, g->training), i, false);
-    g->value[i + 1] = view ? g->value[node->in[0]] : b->y;
+    g->value[made] = view ? g->value[node->in[0]] : b->y;
     for (size_t k = 0; k < node->nin; k++)
         extend_life(g, g->value[node->in[k]], view ? i : last);
     extend_life(g, b->y, last);
@@ -207,7 +210,7 @@ static void plan_backward(struct planning *g, size_t i)
     struct node_buffers *b = &g->p->nodes[i];
     bool in_place = op_rows[l->id].in_place || is_view(l, true);
 
-    b->dy = g->wanted[i + 1] ? g->grad[i + 1] : BUFFER_NONE;
+    b->dy = g->wanted[model_made(g->m, i)] ? g->grad[model_made(g->m, i)] : BUFFER_NONE;
     extend_life(g, b->dy, 2 * g->m->nnodes - i);
     for (size_t k = 0; k < node->nin; k++) {
         b->dx[k] = b->sum[k] = BUFFER_NONE;
@@ -216,37 +219,53 @@ static void plan_backward(struct planning *g, size_t i)
     }
 }
 
+static void plan_gradients(struct planning *g)
+{
+    const struct model *m = g->m;
+    for (size_t t = 0; t < model_tensors(m); t++)
+        g->grad[t] = BUFFER_NONE;
+    for (size_t i = 0; i < m->nheads; i++) {
+        size_t tensor = m->heads[i].tensor;
+        g->p->first_grad[i] = g->grad[tensor] = add_buffer(g, tensor_floats(g, tensor), m->nnodes, true);
+    }
+    for (size_t i = m->nnodes; i-- > 0;)
+        plan_backward(g, i);
+}
+
 static void plan_pass(struct planning *g)
 {
     const struct model *m = g->m;
     size_t n = m->nnodes;
 
-    g->value[0] = g->p->input =
-        g->p->rescale != BUFFER_NONE ? BUFFER_NONE : add_buffer(g, tensor_floats(g, 0), 0, false);
+    for (size_t k = 0; k < m->ninputs; k++)
+        g->value[k] = g->p->inputs[k] =
+            g->p->rescale != BUFFER_NONE ? BUFFER_NONE : add_buffer(g, tensor_floats(g, k), 0, false);
     for (size_t i = 0; i < n; i++)
         plan_forward(g, i);
-    /* a fused loss reads the last node's output, or its input */
-    extend_life(g, g->value[n], n);
-    extend_life(g, g->value[m->nodes[n - 1].in[0]], n);
-    g->p->first_grad = BUFFER_NONE;
-    if (!g->training)
-        return;
-    for (size_t t = 0; t <= n; t++)
-        g->grad[t] = BUFFER_NONE;
-    g->p->first_grad = g->grad[n] = add_buffer(g, tensor_floats(g, n), n, true);
-    for (size_t i = n; i-- > 0;)
-        plan_backward(g, i);
+    for (size_t i = 0; i < m->nheads; i++) { /* a fused loss reads the output of the node, or its input */
+        size_t tensor = m->heads[i].tensor, node = tensor - m->ninputs;
+        extend_life(g, g->value[tensor], n);
+        extend_life(g, g->value[m->nodes[node].in[0]], n);
+    }
+    if (g->training)
+        plan_gradients(g);
 }
 
 void buffer_plan_init(struct buffer_plan *p, const struct model *m, size_t max_n, bool training)
 {
-    auto_free size_t *value = xcalloc(m->nnodes + 1, sizeof(size_t)), *grad = xcalloc(m->nnodes + 1, sizeof(size_t));
-    auto_free bool *wanted = xcalloc(m->nnodes + 1, sizeof(bool));
+    auto_free size_t *value = xcalloc(model_tensors(m), sizeof(size_t));
+    auto_free size_t *grad = xcalloc(model_tensors(m), sizeof(size_t));
+    auto_free bool *wanted = xcalloc(model_tensors(m), sizeof(bool));
     struct planning g = {
         .p = p, .m = m, .max_n = max_n, .training = training, .value = value, .grad = grad, .wanted = wanted
     };
 
-    *p = (struct buffer_plan){ .nodes = xcalloc(m->nnodes + 1, sizeof(*p->nodes)), .rescale = find_rescale(m) };
+    *p = (struct buffer_plan){ .nodes = xcalloc(m->nnodes + 1, sizeof(*p->nodes)),
+                               .inputs = xcalloc(m->ninputs, sizeof(*p->inputs)),
+                               .first_grad = xcalloc(m->nheads, sizeof(*p->first_grad)),
+                               .rescale = find_rescale(m) };
+    for (size_t i = 0; i < m->nheads; i++)
+        p->first_grad[i] = BUFFER_NONE;
     find_wanted(&g);
     plan_pass(&g);
     p->floats = buffer_lives_place(p->buffers, p->n);
@@ -256,4 +275,6 @@ void buffer_plan_fini(struct buffer_plan *p)
 {
     free(p->buffers);
     free(p->nodes);
+    free(p->inputs);
+    free(p->first_grad);
 }

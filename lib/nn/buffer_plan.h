@@ -35,9 +35,9 @@ struct buffer_plan {
     struct buffer_life *buffers;
     size_t n, floats; /* floats: in all, SIZE_MAX when they are too many */
     struct node_buffers *nodes;
-    size_t input;      /* floats made of bytes */
-    size_t first_grad; /* of the model's output; NONE in inference */
-    size_t rescale;    /* the node that makes floats of bytes as they come, a Rescaling; NONE: there is none */
+    size_t *inputs;     /* of each input: floats made of bytes */
+    size_t *first_grad; /* of each output: its gradient of the loss; NONE in inference */
+    size_t rescale;     /* the node that makes floats of bytes as they come, a Rescaling; NONE: there is none */
 };
 
 /* For at most max_n examples in a batch. */

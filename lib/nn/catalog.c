@@ -61,16 +61,28 @@ static int unknown(const struct catalog *c, const struct node *at, const char *w
                       str_did_you_mean(word, names, n, hint, sizeof(hint)));
 }
 
+/* NULL: none. */
+static const struct kind *row_called(const struct catalog *c, const char *word)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (kind_is_called(catalog_row(c, i), word, c->any_case))
+            return catalog_row(c, i);
+    return NULL;
+}
+
+bool catalog_knows(const struct catalog *c, const char *word)
+{
+    return row_called(c, word) != NULL;
+}
+
 int catalog_find(const struct catalog *c, const struct node *at, const char *word, const struct kind **ret,
                  struct err *e)
 {
-    for (size_t i = 0; i < c->count; i++) {
-        if (kind_is_called(catalog_row(c, i), word, c->any_case)) {
-            *ret = catalog_row(c, i);
-            return 0;
-        }
-    }
-    return unknown(c, at, word, e);
+    const struct kind *k = row_called(c, word);
+    if (k == NULL)
+        return unknown(c, at, word, e);
+    *ret = k;
+    return 0;
 }
 
 int catalog_parse(const struct catalog *c, const struct node *n, const struct kind **ret, double *ret_values,

@@ -117,6 +117,7 @@ extern const struct catalog OPTIMIZERS, SCHEDULES, LOSSES, METRICS, ACTIVATION_K
     CALLBACKS;
 
 const struct kind *catalog_row(const struct catalog *c, size_t i);
+bool catalog_knows(const struct catalog *c, const char *word);
 /* The row called `word`; a placed error at `at` when there is none. */
 MUST_USE int catalog_find(const struct catalog *c, const struct node *at, const char *word, const struct kind **ret,
                           struct err *e);

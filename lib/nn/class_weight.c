@@ -16,26 +16,30 @@ struct class_weights {
 /* The number of classes that the model distinguishes; 0: its labels are not classes. */
 static size_t class_count(const struct model *m)
 {
-    const size_t all = shape_elements(&m->output);
-    if (loss_has_classes(m->loss))
-        return m->output.rank <= 1 ? all : 0;
+    const size_t all = shape_elements(&m->heads[0].out.shape);
+    if (loss_has_classes(m->heads[0].loss))
+        return m->heads[0].out.shape.rank <= 1 ? all : 0;
     return all == 1 ? 2 : 0;
 }
 
 static int check_model(const struct node *n, const struct model *m, struct err *e)
 {
     char text[128];
+    if (m != NULL && m->nheads > 1)
+        return node_error(n, e,
+                          "is for models with one output, as in Keras; weigh the examples instead "
+                          "(data.train.sampleWeight)");
     if (m == NULL || class_count(m) > 0)
         return 0;
-    if (loss_has_classes(m->loss))
+    if (loss_has_classes(m->heads[0].loss))
         return node_error(n, e,
                           "an output of shape %s has several classes for each example; weigh the examples instead "
                           "(data.train.sampleWeight)",
-                          shape_text(&m->output, text));
+                          shape_text(&m->heads[0].out.shape, text));
     return node_error(n, e,
                       "with loss %s an example has %zu labels and no class; take categorical_crossentropy for one-hot "
                       "labels, or weigh the examples instead (data.train.sampleWeight)",
-                      loss_name(m->loss), shape_elements(&m->output));
+                      loss_name(m->heads[0].loss), shape_elements(&m->heads[0].out.shape));
 }
 
 /* Numbers as YAML and JSON write them: 0, 1, 10. */
@@ -103,7 +107,7 @@ int class_weights_parse(const struct node *n, const struct model *m, struct clas
         return -1;
     c = memory;
     c->n = classes;
-    c->labels = loss_sparse(m->loss) ? 1 : shape_elements(&m->output);
+    c->labels = loss_sparse(m->heads[0].loss) ? 1 : shape_elements(&m->heads[0].out.shape);
     for (size_t i = 0; i < classes; i++)
         c->weight[i] = 1;
     if (read_all(n, classes, c, e) < 0)

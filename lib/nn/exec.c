@@ -15,13 +15,15 @@ struct node_run { /* one node in one mode */
     struct op_ctx ctx;
     const struct op_row *op;
     bool view;
+    bool fused;                   /* the loss computes its activation */
     float *sum[LAYER_INPUTS_MAX]; /* where ctx.dx is added to; NULL: dx is the gradient */
 };
 
 struct pass { /* training or inference */
     struct buffer_plan plan;
     struct node_run *nodes;
-    float *input, *first_grad; /* floats made of bytes; gradient of the output */
+    float **inputs;     /* of each: floats made of bytes */
+    float **first_grad; /* of each output: its gradient of the loss */
 };
 
 struct exec {
@@ -30,7 +32,6 @@ struct exec {
     uint64_t seed;
     struct pass pass[2]; /* [training] */
     const float **value; /* of each tensor, in the pass that runs */
-    bool fused;          /* the loss computes the last activation */
     float *memory;       /* labels, weights, and the buffers of a pass */
     float *labels, *weights;
     float *again; /* gradients and statistics of a call of a layer that has others: the layer's variables in turn */
@@ -43,9 +44,9 @@ static size_t batch_floats(const struct exec *x, const struct shape *s)
     return x->max_batch * shape_elements(s);
 }
 
-static size_t output_cols(const struct model *m)
+static size_t output_cols(const struct model_head *h)
 {
-    return m->output.rank > 0 ? (size_t)m->output.dim[m->output.rank - 1] : 1;
+    return h->out.shape.rank > 0 ? (size_t)h->out.shape.dim[h->out.shape.rank - 1] : 1;
 }
 
 static float *buffer_at(const struct pass *p, float *base, size_t buffer)
@@ -57,8 +58,12 @@ static void bind_buffers(struct exec *x, struct pass *p, float *base, bool train
 {
     const struct model *m = x->m;
     p->nodes = xcalloc(m->nnodes, sizeof(*p->nodes));
-    p->input = buffer_at(p, base, p->plan.input);
-    p->first_grad = buffer_at(p, base, p->plan.first_grad);
+    p->inputs = xcalloc(m->ninputs, sizeof(*p->inputs));
+    for (size_t k = 0; k < m->ninputs; k++)
+        p->inputs[k] = buffer_at(p, base, p->plan.inputs[k]);
+    p->first_grad = xcalloc(m->nheads, sizeof(*p->first_grad));
+    for (size_t i = 0; i < m->nheads; i++)
+        p->first_grad[i] = buffer_at(p, base, p->plan.first_grad[i]);
     for (size_t i = 0; i < m->nnodes; i++) {
         const struct node_buffers *b = &p->plan.nodes[i];
         struct node_run *r = &p->nodes[i];
@@ -98,8 +103,13 @@ static size_t largest_shared(const struct model *m)
 static int make_buffers(struct exec *x, struct err *e)
 {
     const struct model *m = x->m;
-    size_t labels = batch_floats(x, &m->output), weights = labels / output_cols(m), pass = 0, floats, bytes;
+    size_t labels = 0, weights = 0, pass = 0, floats, bytes;
     struct err big;
+    for (size_t i = 0; i < m->nheads; i++) { /* the outputs take turns, too */
+        size_t own = batch_floats(x, &m->heads[i].out.shape);
+        labels = MAX(labels, own);
+        weights = MAX(weights, own / output_cols(&m->heads[i]));
+    }
     for (int training = 0; training < 2; training++) {
         buffer_plan_init(&x->pass[training].plan, m, x->max_batch, training != 0);
         pass = MAX(pass, x->pass[training].plan.floats);
@@ -120,18 +130,30 @@ static int make_buffers(struct exec *x, struct err *e)
     return 0;
 }
 
-/* The last activation is computed by the loss for the supported pairs (softmax and crossentropy, ...). */
-static bool can_fuse(const struct model *m)
+/* The activation of an output is computed by its loss for the supported pairs (softmax and crossentropy, ...), unless
+ * other nodes read it. */
+static void find_fused(struct exec *x)
 {
-    const struct layer *last = model_called(m, m->nnodes - 1);
-    return m->loss != NULL && op_rows[last->id].tail != TAIL_NONE && loss_fuses(m->loss, &last->activation);
+    const struct model *m = x->m;
+    auto_free bool *read = xcalloc(model_tensors(m), sizeof(*read));
+    for (size_t i = 0; i < m->nnodes; i++)
+        for (size_t k = 0; k < m->nodes[i].nin; k++)
+            read[m->nodes[i].in[k]] = true;
+    for (size_t i = 0; i < m->nheads; i++) {
+        const struct model_head *h = &m->heads[i];
+        size_t node = h->tensor - m->ninputs;
+        const struct layer *l = model_called(m, node);
+        bool fuses = h->loss != NULL && !read[h->tensor] && op_rows[l->id].tail != TAIL_NONE &&
+                     loss_fuses(h->loss, &l->activation);
+        x->pass[false].nodes[node].fused = x->pass[true].nodes[node].fused = fuses;
+    }
 }
 
 static int check_batch(const struct model *m, size_t max_batch, struct err *e)
 {
-    size_t widest = shape_elements(&m->input);
-    for (size_t i = 0; i < m->nnodes; i++)
-        widest = MAX(widest, shape_elements(&model_called(m, i)->out));
+    size_t widest = 0;
+    for (size_t i = 0; i < model_tensors(m); i++)
+        widest = MAX(widest, shape_elements(model_tensor(m, i)));
     if (max_batch < 1 || max_batch > (size_t)INT_MAX / MAX(widest, (size_t)1))
         return err_set(e, ERR_INPUT, "a batch of %zu examples is too large for this model", max_batch);
     return 0;
@@ -147,10 +169,10 @@ int exec_new(const struct model *m, size_t max_batch, uint64_t seed, struct exec
     x->m = m;
     x->max_batch = max_batch;
     x->seed = seed;
-    x->value = xcalloc(m->nnodes + 1, sizeof(*x->value));
+    x->value = xcalloc(model_tensors(m), sizeof(*x->value));
     if (make_buffers(x, e) < 0)
         return -1;
-    x->fused = can_fuse(m);
+    find_fused(x);
     *ret = TAKE(x);
     return 0;
 }
@@ -162,6 +184,8 @@ void exec_free(struct exec *x)
     for (int i = 0; i < 2; i++) {
         buffer_plan_fini(&x->pass[i].plan);
         free(x->pass[i].nodes);
+        free(x->pass[i].inputs);
+        free(x->pass[i].first_grad);
     }
     free(x->value);
     free(x->memory);
@@ -170,24 +194,32 @@ void exec_free(struct exec *x)
 
 /* ---- forward ---- */
 
-/* Floats as they are; bytes become floats here. Returns the next node to compute: bytes and a Rescaling are one pass.
- */
-static size_t set_input(struct exec *x, struct pass *p, const struct batch *b)
+/* Floats as they are; bytes become floats here. */
+static void set_inputs(struct exec *x, struct pass *p, const struct batch *b)
 {
-    size_t n = b->n * shape_elements(&x->m->input), rescale = p->plan.rescale;
+    for (size_t k = 0; k < x->m->ninputs; k++) {
+        size_t n = b->n * shape_elements(&x->m->inputs[k].shape);
+        x->value[k] = b->x[k].data;
+        if (b->x[k].dtype != DT_UINT8)
+            continue;
+        kernel_from_u8(b->x[k].data, 1.0F, 0.0F, p->inputs[k], n);
+        x->value[k] = p->inputs[k];
+    }
+}
 
-    x->value[0] = b->x[0].data;
-    if (b->x[0].dtype != DT_UINT8)
-        return 0;
-    if (rescale == BUFFER_NONE) {
-        kernel_from_u8(b->x[0].data, 1.0F, 0.0F, p->input, n);
-        x->value[0] = p->input;
+/* Returns the next node to compute: bytes and a Rescaling are one pass. */
+static size_t begin_forward(struct exec *x, struct pass *p, const struct batch *b)
+{
+    size_t n = b->n * shape_elements(&x->m->inputs[0].shape), rescale = p->plan.rescale;
+
+    if (rescale == BUFFER_NONE || b->x[0].dtype != DT_UINT8) {
+        set_inputs(x, p, b);
         return 0;
     }
     const struct op_ctx *c = &p->nodes[rescale].ctx;
     const struct rescaling *own = rescaling_of(c->l);
     kernel_from_u8(b->x[0].data, values_at(&own->scale, 0), values_at(&own->offset, 0), c->y, n);
-    x->value[rescale + 1] = c->y;
+    x->value[model_made(x->m, rescale)] = c->y;
     return rescale + 1;
 }
 
@@ -235,19 +267,19 @@ static void forward_node(struct exec *x, struct node_run *r, size_t node, const 
     c->position = b->position;
     for (size_t k = 0; k < n->nin; k++)
         c->x[k] = x->value[n->in[k]];
-    x->value[node + 1] = r->view ? c->x[0] : c->y;
+    x->value[model_made(x->m, node)] = r->view ? c->x[0] : c->y;
     if (!r->view)
         r->op->forward(c);
 }
 
-/* Computes up to that tensor. logits: the last activation is left to the loss. */
+/* Computes up to that tensor. logits: the activations of outputs are left to their losses, where these compute them. */
 static const float *forward(struct exec *x, const float *params, float *grads, const struct batch *b, size_t tensor,
                             bool logits)
 {
     struct pass *p = &x->pass[grads != NULL];
-    for (size_t i = set_input(x, p, b); i < tensor; i++) {
+    for (size_t i = begin_forward(x, p, b); model_made(x->m, i) <= tensor; i++) {
         struct node_run *r = &p->nodes[i];
-        r->ctx.logits = logits && i + 1 == x->m->nnodes;
+        r->ctx.logits = logits && r->fused;
         bind_variables(x, i, &r->ctx, params, grads);
         forward_node(x, r, i, b);
         if (grads != NULL && x->m->nodes[i].again != NULL)
@@ -263,20 +295,25 @@ const float *exec_forward(struct exec *x, const float *params, const struct batc
 
 const float *exec_predict(struct exec *x, const float *params, const struct batch *b)
 {
-    return forward(x, params, NULL, b, x->m->nnodes, false);
+    forward(x, params, NULL, b, model_tensors(x->m) - 1, false);
+    return exec_output(x, 0);
+}
+
+const float *exec_output(const struct exec *x, size_t output)
+{
+    return x->value[x->m->heads[output].tensor];
 }
 
 /* ---- loss ---- */
 
 /* Labels in the form that the loss requires: class numbers are int32, all others float. */
-static struct tensor labels_of(struct exec *x, const struct batch *b)
+static struct tensor labels_of(struct exec *x, const struct model_head *h, struct tensor y)
 {
-    struct tensor y = b->y[0];
-    if (y.dtype != DT_INT32 || loss_sparse(x->m->loss))
+    if (y.dtype != DT_INT32 || loss_sparse(h->loss))
         return y;
     const int32_t *whole = y.data;
     size_t n = shape_elements(&y.shape);
-    for (size_t i = 0; i < n && i < batch_floats(x, &x->m->output); i++)
+    for (size_t i = 0; i < n && i < batch_floats(x, &h->out.shape); i++)
         x->labels[i] = (float)whole[i];
     y.dtype = DT_FLOAT;
     y.data = x->labels;
@@ -293,34 +330,35 @@ static const float *row_weights(struct exec *x, const float *weight, size_t n, s
     return x->weights;
 }
 
-struct outcome {
-    const float *pred, *weight; /* weight: of the rows */
-    double loss;                /* mean over the batch, without regularisation */
-};
-
-/* Loss of the batch and, in training, its gradient at the end of the network (fused: at the logits).
- * The gradient of the mean over rows: scale = 1 / rows. */
-static struct outcome compute_loss(struct exec *x, bool training, const float *out, const struct batch *b,
-                                   const struct tensor *y)
+/* Adds the metrics of an output to acc (NULL: skip) and returns its loss, the mean over the batch; in training also
+ * computes the gradient of loss_weight times it (fused: at the logits). The gradient of the mean over rows: scale =
+ * loss_weight / rows. */
+static double output_loss(struct exec *x, bool training, size_t output, const struct batch *b, double *acc)
 {
-    const struct model *m = x->m;
+    const struct model_head *h = &x->m->heads[output];
     const struct pass *p = &x->pass[training];
-    const struct node_run *last = &p->nodes[m->nnodes - 1];
-    size_t cols = output_cols(m), rows = b->n * shape_elements(&m->output) / cols;
-    float scale = 1.0F / (float)rows;
-    const float *weight = row_weights(x, b->weight, b->n, rows);
-    struct outcome r = { .pred = out, .weight = weight };
+    const struct node_run *last = &p->nodes[h->tensor - x->m->ninputs];
+    size_t cols = output_cols(h), rows = b->n * shape_elements(&h->out.shape) / cols;
+    float scale = (float)h->loss_weight / (float)rows, *gradient = p->first_grad[output];
+    const float *weight = row_weights(x, b->weight, b->n, rows), *pred = x->value[h->tensor];
+    struct tensor y = labels_of(x, h, b->y[output]);
+    double loss;
 
-    if (x->fused) {
+    if (last->fused) {
         const float *logits = last->op->tail == TAIL_INPUT ? last->ctx.x[0] : last->ctx.y;
-        r.pred = last->ctx.y;
-        r.loss = loss_eval_fused(m->loss, &last->ctx.l->activation, y->data, logits, last->ctx.y, weight, rows, cols,
-                                 scale, p->first_grad);
+        pred = last->ctx.y;
+        loss = loss_eval_fused(h->loss, &last->ctx.l->activation, y.data, logits, last->ctx.y, weight, rows, cols,
+                               scale, gradient);
     } else {
-        r.loss = loss_eval(m->loss, y->data, out, weight, rows, cols, scale, p->first_grad);
+        loss = loss_eval(h->loss, y.data, pred, weight, rows, cols, scale, gradient);
     }
-    r.loss /= (double)rows;
-    return r;
+    loss /= (double)rows;
+    if (acc != NULL) /* before backward, which takes the memory of the output */
+        metrics_add_output(
+            x->m, acc, output,
+            &(struct output_values){
+                .y_true = &y, .y_pred = pred, .weight = weight, .loss_sum = loss * (double)b->n, .n = b->n });
+    return loss;
 }
 
 static double regularization(const struct exec *x, const float *params)
@@ -419,18 +457,26 @@ static void zero_constants(const struct exec *x, float *grads)
     }
 }
 
+/* The loss that Keras prints: of all outputs by their weights, and regularisation. */
+static double compute_loss(struct exec *x, bool training, const float *params, const struct batch *b, double *acc)
+{
+    double loss = 0;
+    for (size_t i = 0; i < x->m->nheads; i++)
+        loss += x->m->heads[i].loss_weight * output_loss(x, training, i, b, acc);
+    loss += regularization(x, params);
+    if (acc != NULL)
+        metrics_add_loss(acc, loss * (double)b->n, b->n);
+    return loss;
+}
+
 /* ---- the calls ---- */
 
 void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
                 exec_ready_fn *ready, void *user, double *ret_loss)
 {
-    struct tensor y = labels_of(x, b);
-    const float *out = forward(x, params, grads, b, x->m->nnodes, x->fused);
-    struct outcome r = compute_loss(x, true, out, b, &y);
-    double loss = r.loss + regularization(x, params);
+    forward(x, params, grads, b, model_tensors(x->m) - 1, true);
+    double loss = compute_loss(x, true, params, b, acc);
 
-    if (acc != NULL) /* before backward, which takes the memory of the output */
-        metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, r.weight, b->n);
     zero_constants(x, grads);
     backward(
         x, &(struct backward){
@@ -440,11 +486,8 @@ void exec_train(struct exec *x, const float *params, const struct batch *b, floa
 
 void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc)
 {
-    struct tensor y = labels_of(x, b);
-    const float *out = forward(x, params, NULL, b, x->m->nnodes, x->fused);
-    struct outcome r = compute_loss(x, false, out, b, &y);
-    double loss = r.loss + regularization(x, params);
-    metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, r.weight, b->n);
+    forward(x, params, NULL, b, model_tensors(x->m) - 1, true);
+    compute_loss(x, false, params, b, acc);
 }
 
 bool all_finite(const float *v, size_t n)

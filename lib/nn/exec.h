@@ -26,8 +26,10 @@ typedef void exec_ready_fn(void *user, size_t variable, double loss);
 void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
                 exec_ready_fn *ready, void *user, double *ret_loss);
 
-/* Forward in inference mode: b->n outputs of the last layer, valid until the next call. Labels are ignored. */
+/* Forward in inference mode: b->n times the first output, valid until the next call. Labels are ignored. */
 const float *exec_predict(struct exec *x, const float *params, const struct batch *b);
+/* Each of the outputs that the last exec_predict() computed. */
+const float *exec_output(const struct exec *x, size_t output);
 /* Forward in inference mode and metrics. */
 void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc);
 

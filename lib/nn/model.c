@@ -22,12 +22,20 @@ void model_free(struct model *m)
         free(m->graphs[i]);
     }
     free(m->graphs);
+    free(m->inputs);
     free(m->layers);
     free(m->nodes);
     free(m->vars);
     optimizer_free(m->optimizer);
-    loss_free(m->loss);
-    metric_list_free(m->metrics);
+    for (size_t i = 0; i < m->nheads; i++) {
+        free(m->heads[i].name);
+        loss_free(m->heads[i].loss);
+        metric_list_free(m->heads[i].metrics);
+    }
+    for (size_t i = 0; i < m->nmeasures; i++)
+        free(m->measures[i].name);
+    free(m->heads);
+    free(m->measures);
     free(m);
 }
 
@@ -88,70 +96,26 @@ static int lay_out(struct model *m, struct err *e)
     return 0;
 }
 
-/* Adapting reads the data once, so every layer before this one must be fixed. */
+/* Adapting reads the data once, so every layer that leads to this one must be fixed. */
 static int check_adapted(const struct model *m, const struct node *at, struct err *e)
 {
-    const char *before = NULL;
-    for (size_t i = 0; i < m->nlayers; i++) {
-        const struct layer *l = &m->layers[i];
-        if (layer_wants_adapt(l) && before != NULL)
+    auto_free const char **before = xcalloc(model_tensors(m), sizeof(*before)); /* a layer with variables, or NULL */
+    for (size_t i = 0; i < m->nnodes; i++) {
+        const struct layer *l = model_called(m, i);
+        const char *leads = NULL;
+        for (size_t k = 0; k < m->nodes[i].nin && leads == NULL; k++)
+            leads = before[m->nodes[i].in[k]];
+        if (layer_wants_adapt(l) && leads != NULL)
             return node_error(at, e,
                               "Normalization '%s' learns from the data, so it must stand before '%s'; or give "
                               "it mean and variance",
-                              l->name, before);
-        if (l->nvars > 0)
-            before = l->name;
+                              l->name, leads);
+        before[model_made(m, i)] = l->nvars > 0 ? l->name : leads;
     }
     return 0;
 }
 
-/* ---- compile ---- */
-
-/* Of the manifest; where that is silent, of Keras's file. */
-static struct node compile_argument(const struct node *n, const char *key, const struct node *file,
-                                    const char *keras_key)
-{
-    struct node own = node_get(n, key), theirs = node_get(file, keras_key);
-    return node_present(&own) || !node_present(&theirs) ? own : theirs;
-}
-
-/* file: of the model, v NULL: it says nothing. with_output false: the model's output is not known, and only what does
- * not need it is checked. */
-static int read_compile(struct model *m, const struct node *n, const struct node *file, bool with_output, struct err *e)
-{
-    static const char *const KEYS[] = { "optimizer", "loss", "metrics", "weightedMetrics" };
-    struct node optimizer = compile_argument(n, "optimizer", file, "optimizer"),
-                loss = compile_argument(n, "loss", file, "loss"),
-                metrics = compile_argument(n, "metrics", file, "metrics"),
-                weighted = compile_argument(n, "weightedMetrics", file, "weighted_metrics");
-    struct err why = { 0 };
-
-    bool failed = node_present(n) && node_only(n, KEYS, COUNT_OF(KEYS), e) < 0;
-    if (failed && !node_collects(n))
-        return -1;
-    struct node own_loss = node_get(n, "loss"), loss_weights = node_get(file, "loss_weights");
-    if (!node_present(&own_loss) && node_present(&loss_weights))
-        return node_error(&loss_weights, e,
-                          "weights of losses are not supported yet: set compile.loss in the manifest");
-    json_auto_t *rmsprop = json_string("rmsprop"); /* Keras's default */
-    if (!node_present(&loss))
-        return node_present(n)
-                   ? node_error(n, e, "loss is missing")
-                   : node_error(n, e, "is missing, and the model of Keras has no compile_config with a loss");
-    if (!node_present(&optimizer))
-        optimizer.v = rmsprop;
-    failed |= optimizer_parse(&optimizer, &m->optimizer, e) < 0;
-    if (failed && !node_collects(n))
-        return -1;
-    failed |= loss_parse(&loss, &m->loss, e) < 0;
-    if (failed || !with_output)
-        return failed ? -1 : 0;
-    if (loss_check(m->loss, &m->output, &why) < 0)
-        return node_error(&loss, e, "%s", why.msg);
-    return metric_list_parse(&metrics, m->loss, &m->output, &m->metrics, e) < 0
-               ? -1
-               : metric_list_add_weighted(m->metrics, &weighted, m->loss, &m->output, e);
-}
+/* ---- the whole model ---- */
 
 int model_build(const struct node *model, const struct node *compile, const char *base_dir, struct model **ret,
                 struct err *e)
@@ -161,14 +125,14 @@ int model_build(const struct node *model, const struct node *compile, const char
     if (model_read(m, model, base_dir, &file, e) < 0) {
         struct err more;
         if (node_collects(model) && compile != NULL && node_present(compile))
-            (void)!read_compile(m, compile, &file.config, false, &more);
+            (void)!model_compile(m, compile, &file.config, false, &more);
         return -1;
     }
     if (lay_out(m, e) < 0)
         return err_wrap(e, "%s", model->path);
     if (check_adapted(m, model, e) < 0)
         return -1;
-    if (compile != NULL && read_compile(m, compile, &file.config, true, e) < 0)
+    if (compile != NULL && model_compile(m, compile, &file.config, true, e) < 0)
         return -1;
     *ret = TAKE(m);
     return 0;
@@ -181,7 +145,7 @@ int model_check(const struct node *model, const struct node *compile, struct err
     bool failed = model_check_layers(m, model, e) < 0;
     if (failed && !node_collects(model))
         return -1;
-    return read_compile(m, compile, &NOTHING, false, e) < 0 || failed ? -1 : 0;
+    return model_compile(m, compile, &NOTHING, false, e) < 0 || failed ? -1 : 0;
 }
 
 /* ---- what is in it ---- */
@@ -211,9 +175,24 @@ const struct optimizer *model_optimizer(const struct model *m)
     return m->optimizer;
 }
 
-const struct shape *model_output(const struct model *m)
+size_t model_outputs(const struct model *m)
 {
-    return &m->output;
+    return m->nheads;
+}
+
+const struct named_shape *model_output(const struct model *m, size_t i)
+{
+    return &m->heads[i].out;
+}
+
+size_t model_inputs(const struct model *m)
+{
+    return m->ninputs;
+}
+
+const struct named_shape *model_input(const struct model *m, size_t i)
+{
+    return &m->inputs[i];
 }
 
 bool model_is_chain(const struct model *m)
@@ -249,25 +228,41 @@ bool model_wants_adapt(const struct model *m)
 
 size_t model_metrics(const struct model *m)
 {
-    return m->loss != NULL ? 1 + metric_list_size(m->metrics) : 0;
+    return m->nmeasures;
 }
 
 const char *model_metric_name(const struct model *m, size_t i)
 {
-    return i == 0 ? "loss" : metric_list_name(m->metrics, i - 1);
+    return m->measures[i].name;
+}
+
+/* A metric of one output by what it measures: "mae", of several "price_mae". */
+static bool measure_is_called(const struct model *m, const struct model_measure *one, const char *name)
+{
+    const struct model_head *h = &m->heads[one->head];
+    size_t n = strlen(h->name);
+    if (one->metric < 0)
+        return false;
+    if (m->nheads > 1 && (strncmp(name, h->name, n) != 0 || name[n] != '_'))
+        return false;
+    return metric_list_find(h->metrics, m->nheads > 1 ? name + n + 1 : name) == one->metric;
 }
 
 int model_metric_find(const struct model *m, const char *name)
 {
-    if (strcmp(name, "loss") == 0)
-        return 0;
-    int i = m->metrics != NULL ? metric_list_find(m->metrics, name) : -1;
-    return i < 0 ? -1 : i + 1;
+    for (size_t i = 0; i < m->nmeasures; i++)
+        if (strcmp(m->measures[i].name, name) == 0)
+            return (int)i;
+    for (size_t i = 0; i < m->nmeasures; i++)
+        if (measure_is_called(m, &m->measures[i], name))
+            return (int)i;
+    return -1;
 }
 
 enum better model_metric_better(const struct model *m, size_t i)
 {
-    return i == 0 ? BETTER_DOWN : metric_list_better(m->metrics, i - 1);
+    const struct model_measure *one = &m->measures[i];
+    return one->metric < 0 ? BETTER_DOWN : metric_list_better(m->heads[one->head].metrics, (size_t)one->metric);
 }
 
 void model_init(const struct model *m, uint64_t seed, float *ret_values)

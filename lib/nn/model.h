@@ -13,7 +13,7 @@
 #include "nn/losses/loss.h"
 #include "nn/metrics/metric_list.h"
 #include "nn/optimizers/optimizer.h"
-#include "tensor/tensor.h"
+#include "tensor/batch.h"
 
 enum variable_kind {
     VAR_TRAINABLE, /* updated by the optimizer from gradients */
@@ -46,6 +46,8 @@ MUST_USE int model_build(const struct node *model, const struct node *compile, c
 /* Of a model whose input is open: the names and arguments of its layers, optimizer and loss, without their shapes.
  * Faults as of model_build(). */
 MUST_USE int model_check(const struct node *model, const struct node *compile, struct err *e);
+/* Of a model in a file that is not here: the optimizer and the losses, where they are given. */
+MUST_USE int model_check_compile(const struct node *compile, struct err *e);
 void model_free(struct model *m);
 DEFINE_AUTO(model, model_free);
 
@@ -55,25 +57,34 @@ size_t model_variables(const struct model *m);
 const struct variable *model_variable(const struct model *m, size_t i);
 const struct optimizer *model_optimizer(const struct model *m);
 const char *model_name(const struct model *m);
-const struct shape *model_output(const struct model *m); /* of one example */
-bool model_wants_adapt(const struct model *m);           /* a Normalization layer without mean/variance */
+/* What the model is called with, by the names of its InputLayers, and what it computes, by the names of the layers (of
+ * the second with a name NAME_1). At least one of each. */
+enum { MODEL_INPUTS_MAX = BATCH_TENSORS_MAX, MODEL_OUTPUTS_MAX = BATCH_TENSORS_MAX };
+size_t model_inputs(const struct model *m);
+const struct named_shape *model_input(const struct model *m, size_t i);
+size_t model_outputs(const struct model *m);
+const struct named_shape *model_output(const struct model *m, size_t i);
+bool model_wants_adapt(const struct model *m); /* a Normalization layer without mean/variance */
 
 /* Loss and metrics by name, for logs and summaries: "loss", "accuracy", "mean_squared_error", ... in the
- * order of the result vector (nn/metrics/metrics.h). Index 0 is always "loss". */
+ * order of the result vector (nn/metrics/metrics.h). Index 0 is always "loss". Of a model with several outputs: "loss",
+ * the loss of each ("price_loss"), and their metrics ("price_mae"). */
 size_t model_metrics(const struct model *m);
 const char *model_metric_name(const struct model *m, size_t i);
 /* By its name or its class's ("mae" for mean_absolute_error); -1: it is not measured. */
 int model_metric_find(const struct model *m, const char *name);
 enum better model_metric_better(const struct model *m, size_t i);
 
-/* Shape of one example's label that the loss requires for the model's output: sparse_* -> () integer; others -> the
- * output shape. model_check_data() checks the data against it. */
-MUST_USE int model_check_data(const struct model *m, const struct shape *features, const struct shape *labels,
-                              bool has_labels, bool integer_labels, struct err *e);
-/* The labels of which the loss can be computed; without a loss any finite number. */
-struct label_range model_label_range(const struct model *m);
+/* Whether data of that shape fit an input. Of a model with one input `features` is the whole example. */
+MUST_USE int model_check_input(const struct model *m, size_t input, const struct shape *features, struct err *e);
+/* Shape of one example's label that the loss of an output requires: sparse_* -> () integer; others -> the output's
+ * shape. labels NULL: the data have none. */
+MUST_USE int model_check_label(const struct model *m, size_t output, const struct shape *labels, bool integer,
+                               struct err *e);
+/* The labels of which the loss of an output can be computed; without a loss any finite number. */
+struct label_range model_label_range(const struct model *m, size_t output);
 
-/* What an output says about classes (nn/losses/loss.h); without a loss nothing. */
+/* What the first output says about classes (nn/losses/loss.h); without a loss nothing. */
 enum class_output model_class_output(const struct model *m, bool *ret_logits);
 
 /* Initial values of all variables: a pure function of (model, seed): variable i draws from

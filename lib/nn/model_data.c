@@ -15,102 +15,117 @@ static bool shape_fits(const struct shape *a, const struct shape *b)
     return true;
 }
 
-static int check_features(const struct model *m, const struct shape *features, struct err *e)
+static int check_one_input(const struct named_shape *in, const struct shape *features, struct err *e)
 {
     char have[128], want[128];
-    if (shape_fits(features, &m->input))
-        return 0;
-    const char *cure = shape_elements(features) == shape_elements(&m->input)
+    const char *cure = shape_elements(features) == shape_elements(&in->shape)
                            ? "; they hold as many numbers: set inputShape to the data's, and add a Flatten or Reshape"
                            : "; choose the features that the model expects, or set inputShape to the data's";
-    return err_set(e, ERR_INPUT, "the model's input is %s, an example of the data is %s%s", shape_text(&m->input, want),
-                   shape_text(features, have), cure);
+    return err_set(e, ERR_INPUT, "the model's input is %s, an example of the data is %s%s",
+                   shape_text(&in->shape, want), shape_text(features, have), cure);
 }
 
-static int several_class_numbers(const struct model *m, struct err *e)
+int model_check_input(const struct model *m, size_t input, const struct shape *features, struct err *e)
+{
+    char have[128], want[128];
+    const struct named_shape *in = &m->inputs[input];
+    if (shape_fits(features, &in->shape))
+        return 0;
+    if (m->ninputs == 1)
+        return check_one_input(in, features, e);
+    return err_set(e, ERR_INPUT, "the model's input '%s' is %s, and the data have %s for it", in->name,
+                   shape_text(&in->shape, want), shape_text(features, have));
+}
+
+static int several_class_numbers(const struct model_head *h, struct err *e)
 {
     char want[128];
     return err_set(e, ERR_INPUT,
                    "loss %s of an output %s wants several class numbers for each example, which is not supported; use "
                    "one-hot labels %s with categorical_crossentropy",
-                   loss_name(m->loss), shape_text(&m->output, want), want);
+                   loss_name(h->loss), shape_text(&h->out.shape, want), want);
 }
 
-static int check_classes(const struct model *m, const struct shape *labels, bool integer, struct err *e)
+static int check_classes(const struct model_head *h, const struct shape *labels, bool integer, struct err *e)
 {
     char have[128];
-    struct shape rows = m->output; /* one label for each row of the output */
+    struct shape rows = h->out.shape; /* one label for each row of the output */
     rows.rank = MAX(rows.rank - 1, 0);
 
     if (shape_elements(&rows) > 1)
-        return several_class_numbers(m, e);
+        return several_class_numbers(h, e);
     shape_text(labels, have);
     if (!shape_fits(labels, &rows))
         return err_set(e, ERR_INPUT,
                        "the labels have shape %s, %zu numbers for each example; %s wants one class number for each "
                        "example; %s",
-                       have, shape_elements(labels), loss_name(m->loss),
-                       shape_fits(labels, &m->output) ? "one-hot labels need categorical_crossentropy"
-                                                      : "choose the one that is the class number");
+                       have, shape_elements(labels), loss_name(h->loss),
+                       shape_fits(labels, &h->out.shape) ? "one-hot labels need categorical_crossentropy"
+                                                         : "choose the one that is the class number");
     if (!integer)
         return err_set(e, ERR_INPUT,
                        "the labels have shape %s and are not integers; %s wants one class number for each example; "
                        "store class numbers as integers, or use a loss for numbers, such as mse",
-                       have, loss_name(m->loss));
+                       have, loss_name(h->loss));
     return 0;
 }
 
-static void cure_of_values(const struct model *m, const struct shape *labels, bool integer, char *out)
+static void cure_of_values(const struct model_head *h, const struct shape *labels, bool integer, char *out)
 {
     size_t numbers = shape_elements(labels);
     if (integer && labels->rank == 0)
         str_fmt(out, CURE_MAX, "for class numbers use sparse_categorical_crossentropy%s",
-                loss_has_classes(m->loss) ? "" : ", for other numbers a last layer of 1 unit");
-    else if (numbers == shape_elements(&m->output))
+                loss_has_classes(h->loss) ? "" : ", for other numbers a last layer of 1 unit");
+    else if (numbers == shape_elements(&h->out.shape))
         str_fmt(out, CURE_MAX, "they hold as many numbers: end the model with a Reshape to the labels' shape");
-    else if (labels->rank <= 1 && m->output.rank == 1)
+    else if (labels->rank <= 1 && h->out.shape.rank == 1)
         str_fmt(out, CURE_MAX, "choose other labels, or a last layer of %zu unit%s", numbers, numbers == 1 ? "" : "s");
     else
         str_fmt(out, CURE_MAX, "choose other labels, or a last layer whose output has their shape");
 }
 
-static int check_values(const struct model *m, const struct shape *labels, bool integer, struct err *e)
+static int check_values(const struct model_head *h, const struct shape *labels, bool integer, struct err *e)
 {
     char have[128], want[128], cure[CURE_MAX];
-    if (shape_fits(labels, &m->output))
+    if (shape_fits(labels, &h->out.shape))
         return 0;
-    cure_of_values(m, labels, integer, cure);
+    cure_of_values(h, labels, integer, cure);
     return err_set(e, ERR_INPUT, "the model's output is %s, a label of the data is %s; %s",
-                   shape_text(&m->output, want), shape_text(labels, have), cure);
+                   shape_text(&h->out.shape, want), shape_text(labels, have), cure);
 }
 
-int model_check_data(const struct model *m, const struct shape *features, const struct shape *labels, bool has_labels,
-                     bool integer_labels, struct err *e)
+static int check_label(const struct model_head *h, const struct shape *labels, bool integer, struct err *e)
 {
-    if (check_features(m, features, e) < 0)
-        return -1;
-    if (m->loss == NULL)
+    if (h->loss == NULL)
         return 0;
-    if (!has_labels)
+    if (labels == NULL)
         return err_set(e, ERR_INPUT,
                        "loss %s needs labels, the data have none; name them in 'labels' (idx, npy, npz) or 'label' "
                        "(csv, tfrecord)",
-                       loss_name(m->loss));
-    if (loss_sparse(m->loss))
-        return check_classes(m, labels, integer_labels, e);
-    return check_values(m, labels, integer_labels, e);
+                       loss_name(h->loss));
+    return loss_sparse(h->loss) ? check_classes(h, labels, integer, e) : check_values(h, labels, integer, e);
+}
+
+int model_check_label(const struct model *m, size_t output, const struct shape *labels, bool integer, struct err *e)
+{
+    const struct model_head *h = &m->heads[output];
+    if (check_label(h, labels, integer, e) == 0)
+        return 0;
+    return m->nheads > 1 ? err_wrap(e, "output '%s'", h->name) : -1;
 }
 
 enum class_output model_class_output(const struct model *m, bool *ret_logits)
 {
     *ret_logits = false;
-    return m->loss != NULL ? loss_class_output(m->loss, &m->output, ret_logits) : CLASS_NONE;
+    return m->heads[0].loss != NULL ? loss_class_output(m->heads[0].loss, &m->heads[0].out.shape, ret_logits)
+                                    : CLASS_NONE;
 }
 
-struct label_range model_label_range(const struct model *m)
+struct label_range model_label_range(const struct model *m, size_t output)
 {
-    const struct shape *out = &m->output;
-    if (m->loss == NULL)
+    const struct model_head *h = &m->heads[output];
+    const struct shape *out = &h->out.shape;
+    if (h->loss == NULL)
         return label_range_any();
-    return loss_label_range(m->loss, out->rank > 0 ? out->dim[out->rank - 1] : 1);
+    return loss_label_range(h->loss, out->rank > 0 ? out->dim[out->rank - 1] : 1);
 }

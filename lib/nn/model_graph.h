@@ -29,8 +29,9 @@ struct graph_call {
 
 struct graph_input {
     char *name;
-    struct shape shape; /* of one example; -1: an axis of any size */
-    bool known;         /* false: any shape */
+    struct shape shape;  /* of one example; -1: an axis of any size */
+    bool known;          /* false: any shape */
+    const char *integer; /* its dtype, when that is one of integers; else NULL */
 };
 
 struct model_graph {

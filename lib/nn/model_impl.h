@@ -16,7 +16,7 @@ struct model_var { /* beside the public struct variable */
     const struct var_spec *spec; /* in its layer */
 };
 
-/* One call of a layer. Tensor 0 is the input of the model, tensor i + 1 the output of node i. */
+/* One call of a layer. The first tensors are the inputs of the model, then the output of each node. */
 struct model_node {
     size_t layer;
     /* The layer with the shapes of this call, when the layer was called before: a copy that owns nothing. NULL: the
@@ -27,21 +27,39 @@ struct model_node {
     bool last; /* the layer is not called again */
 };
 
+/* An output, and how it is trained. */
+struct model_head {
+    struct named_shape out;
+    char *name; /* out.name */
+    size_t tensor;
+    struct loss *loss; /* NULL without compile, as the metrics */
+    double loss_weight;
+    struct metric_list *metrics;
+};
+
+struct model_measure { /* the loss of the model or of a head, or a metric of a head */
+    char *name;
+    size_t head;
+    int metric; /* -1: a loss */
+};
+
 struct model {
     struct model_graph **graphs; /* as the document has them; the first is the model, the others are nested in it */
     size_t ngraphs;
-    struct shape input, output;
+    struct named_shape *inputs;
+    size_t ninputs;
+    struct model_head *heads;
+    size_t nheads;
     struct layer *layers; /* of all graphs, in the order of their first calls; InputLayers are not among them */
     size_t nlayers, cap;
-    /* In topological order: a node's inputs are made by nodes before it, and the last node makes the output. A
-     * Sequential model is a chain. */
+    /* In topological order: a node's inputs are made by nodes before it. A Sequential model is a chain. */
     struct model_node *nodes;
     size_t nnodes, nodes_cap;
     struct model_var *vars; /* trainable first */
     size_t nvars, size, trainable_size, params, trainable_params;
-    struct optimizer *optimizer; /* these three NULL without compile */
-    struct loss *loss;
-    struct metric_list *metrics;
+    struct optimizer *optimizer; /* NULL without compile */
+    struct model_measure *measures;
+    size_t nmeasures; /* 0 without compile */
 };
 
 /* The layer of a node, with the shapes of that call. */
@@ -50,9 +68,18 @@ static inline const struct layer *model_called(const struct model *m, size_t nod
     const struct model_node *n = &m->nodes[node];
     return n->again != NULL ? n->again : &m->layers[n->layer];
 }
+/* The tensor that a node makes. */
+static inline size_t model_made(const struct model *m, size_t node)
+{
+    return m->ninputs + node;
+}
+static inline size_t model_tensors(const struct model *m)
+{
+    return m->ninputs + m->nnodes;
+}
 static inline const struct shape *model_tensor(const struct model *m, size_t tensor)
 {
-    return tensor == 0 ? &m->input : &model_called(m, tensor - 1)->out;
+    return tensor < m->ninputs ? &m->inputs[tensor].shape : &model_called(m, tensor - m->ninputs)->out;
 }
 
 /* The layers can be written as a Sequential model: graph_is_chain(), and none of them joins tensors. */
@@ -63,7 +90,7 @@ const char *model_item_name(const struct model *m, const struct model_graph *g, 
 /* "(None, 28, 28)", with the axis of the batch; xmalloc'ed. */
 char *model_shape_text(const struct shape *s);
 
-/* What a file of Keras says about optimizer, loss and metrics: the arguments of its compile(). */
+/* What a file of Keras says about optimizer, losses and metrics: the arguments of its compile(). */
 struct keras_compile {
     struct node config; /* v NULL: nothing */
     json_t *doc;        /* owned: what config points into; NULL: into the manifest */
@@ -76,6 +103,13 @@ DEFINE_AUTO_FINI(keras_compile, keras_compile_fini);
  * variables of each layer listed in it. `ret` must be empty. */
 MUST_USE int model_read(struct model *m, const struct node *n, const char *base_dir, struct keras_compile *ret,
                         struct err *e);
+/* model_compile.c: optimizer, losses, metrics and measures from spec.compile, and where that is silent from `file`, v
+ * NULL: there is none. with_output false: the outputs are not known, and only what does not need them is checked. */
+MUST_USE int model_compile(struct model *m, const struct node *n, const struct node *file, bool with_output,
+                           struct err *e);
+/* Losses, metrics and loss weights as Keras's compile() takes them. New reference. */
+json_t *model_compile_json(const struct model *m);
+
 /* Only the names and arguments of the layers. */
 MUST_USE int model_check_layers(struct model *m, const struct node *n, struct err *e);
 

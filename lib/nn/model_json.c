@@ -10,15 +10,6 @@ static json_t *input_layer_json(const struct graph_input *in)
     return kind_serialized("keras.layers", "InputLayer", config);
 }
 
-static json_t *compile_json(const struct model *m)
-{
-    json_t *optimizer =
-        kind_serialized("keras.optimizers", optimizer_name(m->optimizer), optimizer_config(m->optimizer));
-    return json_pack("{s:o, s:o, s:n, s:o, s:o, s:b, s:i, s:b}", "optimizer", optimizer, "loss", loss_json(m->loss),
-                     "loss_weights", "metrics", metric_list_json(m->metrics, false), "weighted_metrics",
-                     metric_list_json(m->metrics, true), "run_eagerly", 0, "steps_per_execution", 1, "jit_compile", 0);
-}
-
 static json_t *item_json(const struct model *m, const struct model_graph *g, const struct graph_item *it)
 {
     return it->kind == ITEM_INPUT   ? input_layer_json(&g->inputs[it->index])
@@ -139,6 +130,6 @@ json_t *model_to_json(const struct model *m)
 {
     json_t *model = graph_json(m, m->graphs[0], model_is_chain(m));
     if (m->optimizer != NULL)
-        json_object_set_new(model, "compile_config", compile_json(m));
+        json_object_set_new(model, "compile_config", model_compile_json(m));
     return model;
 }

@@ -108,7 +108,7 @@ int reading_check_dtype(const struct node *config, struct err *e)
 }
 
 /* Integers are read, too; check_integer_input() says what for. */
-static int read_input_dtype(struct reading *r, const struct node *config, struct err *e)
+static int read_input_dtype(const struct node *config, const char **ret_integer, struct err *e)
 {
     static const char *const INTEGERS[] = { "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64" };
     const char *name;
@@ -116,7 +116,7 @@ static int read_input_dtype(struct reading *r, const struct node *config, struct
         return -1;
     for (size_t i = 0; name != NULL && i < COUNT_OF(INTEGERS); i++)
         if (str_eq(name, INTEGERS[i])) {
-            r->integer_input = INTEGERS[i];
+            *ret_integer = INTEGERS[i];
             return 0;
         }
     return reading_check_dtype(config, e);
@@ -139,14 +139,15 @@ static bool has_open_axis(const struct shape *s)
     return false;
 }
 
-int reading_set_input(struct reading *r, const struct node *at, const struct shape *s, struct err *e)
+int reading_set_input(struct reading *r, size_t input, const struct node *at, const struct shape *s, struct err *e)
 {
     char have[128], want[128];
+    struct named_shape *in = &r->m->inputs[input];
     size_t count;
-    if (r->has_input)
-        return reading_fits(&r->m->input, s) ? 0
-                                             : node_error(at, e, "input shape %s conflicts with %s declared earlier",
-                                                          shape_text(s, have), shape_text(&r->m->input, want));
+    if (r->has_input && r->m->ninputs == 1)
+        return reading_fits(&in->shape, s) ? 0
+                                           : node_error(at, e, "input shape %s conflicts with %s declared earlier",
+                                                        shape_text(s, have), shape_text(&in->shape, want));
     if (has_open_axis(s)) {
         r->open_input = true;
         return 0;
@@ -154,12 +155,14 @@ int reading_set_input(struct reading *r, const struct node *at, const struct sha
     if (shape_count(s, &count, e) < 0 || count > INT32_MAX)
         return node_error(at, e, "an input of shape %s is too large", shape_text(s, have));
     r->has_input = true;
-    r->m->input = *s;
+    in->shape = *s;
     return 0;
 }
 
 static int need_input(const struct reading *r, const struct node *at, struct err *e)
 {
+    if (r->open_input && r->m->ninputs > 1)
+        return node_error(at, e, "has axes of any size, which only the input of a model with one input may have");
     if (r->has_input)
         return 0;
     if (r->open_input)
@@ -167,7 +170,7 @@ static int need_input(const struct reading *r, const struct node *at, struct err
     return node_error(at, e, "the shape of the input is not known: set model.inputShape");
 }
 
-int reading_input_layer(struct reading *r, const struct node *at, struct graph_input *ret, struct err *e)
+int reading_input_layer(struct reading *r, size_t input, const struct node *at, struct graph_input *ret, struct err *e)
 {
     static const char *const KEYS[] = { "name",   "dtype",  "batch_shape", "batch_input_shape", "input_shape", "shape",
                                         "sparse", "ragged", "optional",    "trainable",         "batch_size" };
@@ -183,12 +186,13 @@ int reading_input_layer(struct reading *r, const struct node *at, struct graph_i
         if (node_present(&n) && !json_is_false(n.v))
             return node_error(&n, e, "'%s' is not supported", REFUSED[i]);
     }
-    if (read_input_dtype(r, &config, e) < 0 || input_shape_of_layer(&config, &ret->known, &ret->shape, e) < 0)
+    if (read_input_dtype(&config, &ret->integer, e) < 0 ||
+        input_shape_of_layer(&config, &ret->known, &ret->shape, e) < 0)
         return -1;
     if (!ret->known)
         return node_error(at, e, "an InputLayer needs its batch_shape");
     if (r->nested == 0 &&
-        (reading_set_input(r, &config, &ret->shape, e) < 0 || (!r->unshaped && need_input(r, &config, e) < 0)))
+        (reading_set_input(r, input, &config, &ret->shape, e) < 0 || (!r->unshaped && need_input(r, &config, e) < 0)))
         return -1;
     return reading_take_name(r, &config, "input_layer", &ret->name, e);
 }
@@ -282,7 +286,7 @@ static int read_shape_argument(struct reading *r, const struct node *place, cons
         found = false; /* Keras keeps the shapes that people give to later layers, and ignores them */
     if (found && !first)
         return node_error(place, e, "only the first layer may set the shape of the input");
-    return found ? reading_set_input(r, place, &s, e) : 0;
+    return found ? reading_set_input(r, 0, place, &s, e) : 0;
 }
 
 static int build_layer(struct reading *r, struct layer *l, const struct node *at, const struct node *config,

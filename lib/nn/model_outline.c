@@ -28,13 +28,13 @@ static char *shapes_text(const struct shape *shapes, size_t n)
     return buf_detach(&out);
 }
 
-/* Box 0 is the input, box i + 1 is node i: boxes are numbered as tensors are. */
+/* Boxes are numbered as the tensors that they make. */
 static void add_box(struct outlining *g, size_t group)
 {
     size_t i = g->node++;
     const struct model_node *n = &g->m->nodes[i];
     const struct layer *l = model_called(g->m, i);
-    g->o->boxes[i + 1] =
+    g->o->boxes[model_made(g->m, i)] =
         (struct outline_box){ .name = name_of_call(l->name, g->calls[n->layer]++, g->called_again[n->layer]),
                               .class_name = l->row->k.names[0],
                               .in = shapes_text(l->in, l->nin),
@@ -74,15 +74,16 @@ static void walk(struct outlining *g, const struct model_graph *graph, size_t gr
 
 struct model_outline model_outline_of(const struct model *m)
 {
-    struct model_outline o = { .boxes = xcalloc(m->nnodes + 1, sizeof(o.boxes[0])), .nboxes = m->nnodes + 1 };
+    struct model_outline o = { .boxes = xcalloc(model_tensors(m), sizeof(o.boxes[0])), .nboxes = model_tensors(m) };
     auto_free size_t *calls = xcalloc(m->nlayers + 1, sizeof(*calls));
     auto_free bool *called_again = xcalloc(m->nlayers + 1, sizeof(*called_again));
     struct outlining g = { .m = m, .o = &o, .calls = calls, .called_again = called_again };
     for (size_t i = 0; i < m->nnodes; i++)
         called_again[m->nodes[i].layer] |= m->nodes[i].again != NULL;
-    o.boxes[0] = (struct outline_box){ .name = xstrdup(m->graphs[0]->inputs[0].name),
-                                       .class_name = "InputLayer",
-                                       .out = model_shape_text(&m->input) };
+    for (size_t i = 0; i < m->ninputs; i++)
+        o.boxes[i] = (struct outline_box){ .name = xstrdup(m->inputs[i].name),
+                                           .class_name = "InputLayer",
+                                           .out = model_shape_text(&m->inputs[i].shape) };
     walk(&g, m->graphs[0], 0);
     return o;
 }

@@ -20,19 +20,21 @@ static bool casts_to_float(enum layer_id id)
 static int check_integer_input(const struct reading *r, const struct node *layers, struct err *e)
 {
     const struct model *m = r->m;
-    auto_free bool *integer = xcalloc(m->nnodes + 1, sizeof(*integer));
-    integer[0] = r->integer_input != NULL;
+    auto_free const char **integer = xcalloc(model_tensors(m), sizeof(*integer)); /* the dtype of each tensor */
+    for (size_t k = 0; k < m->ninputs; k++)
+        integer[k] = m->graphs[0]->inputs[k].integer;
     for (size_t i = 0; i < m->nnodes; i++) {
         const struct layer *l = model_called(m, i);
-        bool any = false;
-        for (size_t k = 0; k < m->nodes[i].nin; k++)
-            any = any || integer[m->nodes[i].in[k]];
-        integer[i + 1] = any && (l->id == LAYER_FLATTEN || l->id == LAYER_RESHAPE);
-        if (any && !integer[i + 1] && !casts_to_float(l->id))
+        const char *any = NULL;
+        for (size_t k = 0; k < m->nodes[i].nin && any == NULL; k++)
+            any = integer[m->nodes[i].in[k]];
+        bool keeps = l->id == LAYER_FLATTEN || l->id == LAYER_RESHAPE;
+        integer[model_made(m, i)] = keeps ? any : NULL;
+        if (any != NULL && !keeps && !casts_to_float(l->id))
             return node_error(layers, e,
                               "the input is of dtype %s, and %s '%s' would compute with integers: put a Rescaling or "
                               "Normalization layer first, or make the input float32",
-                              r->integer_input, l->row->k.names[0], l->name);
+                              any, l->row->k.names[0], l->name);
     }
     return 0;
 }
@@ -58,9 +60,33 @@ static int read_inputs(struct reading *r, struct model_graph *g, const struct no
             continue;
         if (g->items[i].index == SIZE_MAX)
             return node_error(&at, e, "an InputLayer can only be the first layer");
-        if (reading_input_layer(r, &at, &g->inputs[g->items[i].index], e) < 0)
+        if (reading_input_layer(r, g->items[i].index, &at, &g->inputs[g->items[i].index], e) < 0)
             return -1;
     }
+    return 0;
+}
+
+static int check_outputs(const struct node *layers, const struct model_graph *g, struct err *e)
+{
+    return g->noutputs <= MODEL_OUTPUTS_MAX
+               ? 0
+               : node_error(layers, e, "the model has %zu outputs, at most %d are supported", g->noutputs,
+                            MODEL_OUTPUTS_MAX);
+}
+
+static int set_inputs(struct reading *r, const struct node *layers, const struct model_graph *g, struct err *e)
+{
+    struct model *m = r->m;
+    if (g->ninputs > MODEL_INPUTS_MAX)
+        return node_error(layers, e, "the model has %zu inputs, at most %d are supported", g->ninputs,
+                          MODEL_INPUTS_MAX);
+    if (g->ninputs > 1 && r->has_input)
+        return node_error(&r->input_shape, e, "the model has %zu inputs, whose shapes are in its layers: remove it",
+                          g->ninputs);
+    m->inputs = xrealloc(m->inputs, g->ninputs * sizeof(m->inputs[0]));
+    for (size_t i = 1; i < g->ninputs; i++)
+        m->inputs[i] = (struct named_shape){ .name = NULL };
+    m->ninputs = g->ninputs;
     return 0;
 }
 
@@ -83,9 +109,8 @@ static int read_graph(struct reading *r, bool sequential, const struct node *con
     g->scope = outermost ? xstrdup("") : xasprintf("%s%s/", r->scope, scope);
     if (g->nitems == g->ninputs)
         return node_error(&layers, e, "the list of layers is empty");
-    if (outermost && (g->ninputs != 1 || g->noutputs != 1))
-        return node_error(&layers, e, "the model has %zu inputs and %zu outputs; only one of each is supported yet",
-                          g->ninputs, g->noutputs);
+    if (outermost && (check_outputs(&layers, g, e) < 0 || set_inputs(r, &layers, g, e) < 0))
+        return -1;
     const char *outer = r->scope;
     r->scope = g->scope;
     rc = read_inputs(r, g, &layers, e);
@@ -219,7 +244,7 @@ static int call_layer(struct calling *c, size_t call, struct graph_item *it, con
         it->index = r->m->nlayers;
     if ((again ? reading_call_again(r, it->index, &with->at, with, e) : reading_new_layer(r, layer, with, e)) < 0)
         return -1;
-    push_values(c, call, &r->m->nnodes, 1); /* tensor i + 1 is made by node i */
+    push_values(c, call, &(size_t){ model_made(r->m, r->m->nnodes - 1) }, 1);
     return 0;
 }
 
@@ -227,7 +252,7 @@ static int call_layer(struct calling *c, size_t call, struct graph_item *it, con
 static int take_input_of(struct reading *r, const struct model_graph *g, const struct node *at, struct err *e)
 {
     const struct graph_input *in = &g->inputs[0];
-    return !r->has_input && in->known ? reading_set_input(r, at, &in->shape, e) : 0;
+    return !r->has_input && in->known ? reading_set_input(r, 0, at, &in->shape, e) : 0;
 }
 
 static int make_call(struct calling *c, size_t call, struct err *e)
@@ -283,17 +308,18 @@ static int call_graph(struct reading *r, size_t graph, const size_t *in, size_t 
 static int check_used(const struct reading *r, const struct node *layers, struct err *e)
 {
     const struct model *m = r->m;
-    auto_free bool *used = xcalloc(m->nnodes + 1, sizeof(*used));
-    used[m->nnodes] = true;
+    auto_free bool *used = xcalloc(model_tensors(m), sizeof(*used));
+    for (size_t i = 0; i < m->nheads; i++)
+        used[m->heads[i].tensor] = true;
     for (size_t i = 0; i < m->nnodes; i++)
         for (size_t k = 0; k < m->nodes[i].nin; k++)
             used[m->nodes[i].in[k]] = true;
-    for (size_t t = 0; t <= m->nnodes; t++)
+    for (size_t t = 0; t < model_tensors(m); t++)
         if (!used[t])
             return node_error(layers, e,
-                              "layer '%s' of a nested model does not lead to the output of the model: leave out the "
+                              "layer '%s' of a nested model does not lead to an output of the model: leave out the "
                               "nested model's output that is not used",
-                              t > 0 ? model_called(m, t - 1)->name : "input");
+                              t >= m->ninputs ? model_called(m, t - m->ninputs)->name : "input");
     return 0;
 }
 
@@ -307,7 +333,10 @@ static void finish_graphs(struct reading *r)
         if (g->inputs[0].name == NULL)
             g->inputs[0].name = reading_automatic_name(r, "input_layer");
     }
-    m->graphs[0]->inputs[0].shape = m->input;
+    for (size_t i = 0; i < m->ninputs; i++) {
+        m->graphs[0]->inputs[i].shape = m->inputs[i].shape;
+        m->inputs[i].name = m->graphs[0]->inputs[i].name;
+    }
     auto_free bool *called = xcalloc(m->nlayers + 1, sizeof(*called));
     for (size_t i = m->nnodes; i-- > 0;) {
         m->nodes[i].last = !called[m->nodes[i].layer];
@@ -315,18 +344,56 @@ static void finish_graphs(struct reading *r)
     }
 }
 
+static bool is_output(const struct model *m, const char *name)
+{
+    for (size_t i = 0; i < m->nheads; i++)
+        if (strcmp(m->heads[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The layer's; of further outputs with that name NAME_1, NAME_2, ...; xmalloc'ed. */
+static char *output_name(const struct model *m, const char *layer)
+{
+    char *name = xstrdup(layer);
+    for (size_t n = 1; is_output(m, name); n++) {
+        free(name);
+        name = xasprintf("%s_%zu", layer, n);
+    }
+    return name;
+}
+
+static int set_outputs(struct reading *r, const struct node *layers, const size_t *out, struct err *e)
+{
+    struct model *m = r->m;
+    const struct model_graph *g = m->graphs[0];
+    m->heads = xcalloc(g->noutputs, sizeof(m->heads[0]));
+    for (size_t i = 0; i < g->noutputs; i++) {
+        const char *name = model_item_name(m, g, g->calls[g->outputs[i].call].item);
+        for (size_t k = 0; k < i; k++)
+            if (out[k] == out[i])
+                return node_error(layers, e, "'%s' is an output of the model twice", name);
+        struct model_head *h = &m->heads[i];
+        h->name = output_name(m, name);
+        h->out = (struct named_shape){ .name = h->name, .shape = *model_tensor(m, out[i]) };
+        h->tensor = out[i];
+        h->loss_weight = 1;
+        m->nheads++;
+    }
+    return 0;
+}
+
 static int call_model(struct reading *r, struct err *e)
 {
     const struct node layers = r->layers[0];
-    size_t in = 0, out;
-    if (call_graph(r, 0, &in, &out, e) < 0)
+    size_t in[MODEL_INPUTS_MAX], out[MODEL_OUTPUTS_MAX];
+    for (size_t i = 0; i < r->m->ninputs; i++)
+        in[i] = i;
+    if (call_graph(r, 0, in, out, e) < 0)
         return -1;
     if (r->unshaped)
         return 0;
-    r->m->output = *model_tensor(r->m, out);
-    if (out != r->m->nnodes)
-        return node_error(&layers, e, "the model's output must be a layer that no other layer is called with");
-    if (check_used(r, &layers, e) < 0)
+    if (set_outputs(r, &layers, out, e) < 0 || check_used(r, &layers, e) < 0)
         return -1;
     finish_graphs(r);
     return check_integer_input(r, &layers, e);
@@ -377,7 +444,7 @@ static int read_sequential(struct reading *r, const struct node *config, struct 
     struct node built = node_get(config, "build_input_shape");
     struct shape s = { 0 };
     if (node_present(&built) && r->m->graphs[0]->hidden > 0 &&
-        (input_shape_read(&built, true, &s, e) < 0 || reading_set_input(r, &built, &s, e) < 0))
+        (input_shape_read(&built, true, &s, e) < 0 || reading_set_input(r, 0, &built, &s, e) < 0))
         return -1;
     return call_model(r, e);
 }
@@ -454,7 +521,8 @@ static int read_input_shape(struct reading *r, const struct node *n, struct err 
         if (!node_present(&item))
             return node_error(&item, e, "axes of variable size are not supported yet");
     }
-    return reading_set_input(r, &input, &s, e);
+    r->input_shape = input;
+    return reading_set_input(r, 0, &input, &s, e);
 }
 
 static int read_short(struct reading *r, const struct node *n, struct err *e)
@@ -497,11 +565,19 @@ void keras_compile_fini(struct keras_compile *c)
     source_free(c->source);
 }
 
+/* Until the graph is read, a model has one input. */
+static void alloc_input(struct model *m)
+{
+    m->inputs = xcalloc(1, sizeof(m->inputs[0]));
+    m->ninputs = 1;
+}
+
 int model_read(struct model *m, const struct node *n, const char *base_dir, struct keras_compile *ret, struct err *e)
 {
     AUTO_FINI(map) names = { 0 };
     AUTO_FINI(map) numbered = { 0 };
     struct reading r = { .m = m, .names = &names, .numbered = &numbered, .scope = "", .compile = ret };
+    alloc_input(m);
     int rc = read_any(&r, n, base_dir, e);
     free(r.layers);
     return rc;
@@ -512,6 +588,7 @@ int model_check_layers(struct model *m, const struct node *n, struct err *e)
     AUTO_FINI(map) names = { 0 };
     AUTO_FINI(map) numbered = { 0 };
     struct reading r = { .m = m, .names = &names, .numbered = &numbered, .scope = "", .unshaped = true };
+    alloc_input(m);
     int rc = read_any(&r, n, "", e);
     free(r.layers);
     return rc;

@@ -12,13 +12,13 @@ struct reading { /* one model being read */
     const char *scope;   /* their names, as of model_graph.scope */
     bool frozen;         /* one of them is not trainable */
     bool has_input;
-    bool open_input;           /* the file has axes of unknown size */
-    const char *integer_input; /* the dtype of an input of integers, or NULL */
-    struct map *names;         /* of layers: name; of their variables, where these differ: scope */
-    struct map *numbered;      /* base of an automatic name -> the number to try next */
-    bool unshaped;             /* the input is not known: each layer is checked by itself */
-    bool failed;               /* shapes are no longer known; only checks of single layers continue (source_collect) */
-    bool keras_2;              /* the document is of Keras 2 */
+    struct node input_shape; /* of the manifest */
+    bool open_input;         /* the file has axes of unknown size */
+    struct map *names;       /* of layers: name; of their variables, where these differ: scope */
+    struct map *numbered;    /* base of an automatic name -> the number to try next */
+    bool unshaped;           /* the input is not known: each layer is checked by itself */
+    bool failed;             /* shapes are no longer known; only checks of single layers continue (source_collect) */
+    bool keras_2;            /* the document is of Keras 2 */
     struct keras_compile *compile;
 };
 
@@ -39,12 +39,14 @@ MUST_USE int reading_take_name(struct reading *r, const struct node *config, con
                                struct err *e);
 bool reading_is_good_name(const char *s);
 MUST_USE int reading_check_dtype(const struct node *config, struct err *e);
-/* The shape of the model's input, from one of several places: they must agree. */
-MUST_USE int reading_set_input(struct reading *r, const struct node *at, const struct shape *s, struct err *e);
+/* The shape of an input of the model, from one of several places: they must agree. */
+MUST_USE int reading_set_input(struct reading *r, size_t input, const struct node *at, const struct shape *s,
+                               struct err *e);
 /* Axes of unknown size fit all. */
 bool reading_fits(const struct shape *known, const struct shape *s);
 /* {"class_name": "InputLayer", "config": {...}} */
-MUST_USE int reading_input_layer(struct reading *r, const struct node *at, struct graph_input *ret, struct err *e);
+MUST_USE int reading_input_layer(struct reading *r, size_t input, const struct node *at, struct graph_input *ret,
+                                 struct err *e);
 /* Name and config of a layer: {"class_name", "config"}, {Dense: {...}} or Dense. */
 MUST_USE int reading_layer_form(const struct node *at, const char **ret_name, struct node *ret_config, struct err *e);
 /* Makes a layer, and the node of its first call. After a fault, or with unshaped, only its arguments are checked. */

@@ -21,9 +21,8 @@ int evaluator_new(const struct model *m, const struct dataset *d, int64_t batch_
         .fingerprint = dataset_fingerprint(d), .examples = dataset_size(d), .batch_size = batch_size, .shuffle = false
     };
     v->sums = xcalloc(metrics_width(m), sizeof(*v->sums));
-    const struct label_range labels = model_label_range(m);
     if (exec_new(m, ordinal_space_rows(&v->space), 0, &v->exec, e) < 0 ||
-        loader_new(d, &v->space, &labels, &v->loader, e) < 0)
+        loader_new(d, &v->space, m, &v->loader, e) < 0)
         return -1;
     *ret = TAKE(v);
     return 0;

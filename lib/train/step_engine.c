@@ -47,13 +47,12 @@ static void list_trainable(struct step_engine *g)
 int step_engine_new(const struct step_engine_config *config, struct step_engine **ret, struct err *e)
 {
     size_t rows = ordinal_space_rows(config->space);
-    const struct label_range labels = model_label_range(config->model);
     AUTO(step_engine) *g = xcalloc(1, sizeof(*g));
     g->model = config->model;
     g->class_weights = config->class_weights;
     g->ahead.ordinal = -1;
     if (exec_new(g->model, rows, config->space->seed, &g->exec, e) < 0 ||
-        loader_new(config->dataset, config->space, &labels, &g->loader, e) < 0)
+        loader_new(config->dataset, config->space, config->model, &g->loader, e) < 0)
         return -1;
     list_trainable(g);
     if (g->class_weights != NULL)

@@ -10,7 +10,6 @@
 #include "job/replica_file.h"
 #include "nn/callback.h"
 #include "nn/class_weight.h"
-#include "nn/losses/loss.h"
 #include "nn/model.h"
 #include "nn/sync_check.h"
 
@@ -30,15 +29,7 @@ static int validate_fit(const struct job *j, const struct model *model, struct e
 /* A kerasFile is on a volume that only the replicas mount: only the other fields of such a model are validated. */
 static int validate_without_model(const struct job *j, struct err *e)
 {
-    AUTO(optimizer) *optimizer = NULL;
-    AUTO(loss) *loss = NULL;
-    struct node about_optimizer = node_get(&j->compile, "optimizer"), about_loss = node_get(&j->compile, "loss");
-
-    if (node_present(&about_optimizer) && optimizer_parse(&about_optimizer, &optimizer, e) < 0)
-        return -1;
-    if (node_present(&about_loss) && loss_parse(&about_loss, &loss, e) < 0) /* else of the file's compile_config */
-        return -1;
-    return validate_fit(j, NULL, e);
+    return model_check_compile(&j->compile, e) < 0 ? -1 : validate_fit(j, NULL, e);
 }
 
 static int validate_model(const struct job *j, struct err *e)

@@ -3,18 +3,19 @@
 #include <stdlib.h>
 
 #include "codec/yaml.h"
-#include "nn/exec_impl.h"
+#include "nn/exec.h"
+#include "nn/model_impl.h"
 
 enum { SMALL = 20000 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The memory of exec for an example: the output of each layer. */
+/* The memory of exec for an example: the inputs, and the output of each call of a layer. */
 static bool is_small(const struct model *m)
 {
-    size_t floats = shape_elements(&m->input);
-    for (size_t i = 0; i < m->nlayers && floats <= 2 * SMALL; i++)
-        floats += shape_elements(&m->layers[i].out);
+    size_t floats = 0;
+    for (size_t i = 0; i < model_tensors(m) && floats <= 2 * SMALL; i++)
+        floats += shape_elements(model_tensor(m, i));
     return model_size(m) <= SMALL && floats <= 2 * SMALL;
 }
 
@@ -23,20 +24,21 @@ static void compute(const struct model *m)
 {
     struct err e = { .code = ERR_NONE };
     AUTO(exec) *x = NULL;
-    size_t in = shape_elements(&m->input), out = shape_elements(&m->output);
     if (!is_small(m) || exec_new(m, 2, 1, &x, &e) < 0)
         return;
     auto_free float *params = xcalloc(model_size(m) + 1, sizeof(float)),
                     *grads = xcalloc(model_size(m) + 1, sizeof(float));
-    auto_free float *input = xcalloc(2 * in, sizeof(float)), *labels = xcalloc(2 * out, sizeof(float));
-    struct batch b = { .n = 2,
-                       .x[0] = { .dtype = DT_FLOAT, .data = input },
-                       .y[0] = { .dtype = DT_FLOAT, .data = labels } };
+    auto_free float *zeros = xcalloc(4 * SMALL, sizeof(float));
+    struct batch b = { .n = 2 };
     double loss;
+    for (size_t i = 0; i < model_inputs(m); i++)
+        b.x[i] = (struct tensor){ .dtype = DT_FLOAT, .data = zeros };
+    for (size_t i = 0; i < model_outputs(m); i++)
+        b.y[i] = (struct tensor){ .dtype = DT_FLOAT, .data = zeros };
 
     model_init(m, 1, params);
-    exec_forward(x, params, &b, m->nlayers);
-    if (m->loss != NULL)
+    exec_predict(x, params, &b);
+    if (m->heads[0].loss != NULL)
         exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss);
 }
 

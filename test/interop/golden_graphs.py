@@ -87,6 +87,61 @@ def nested_outputs():
     return keras.Model(x, L.Add(name="add")(heads(x)), name="nested_outputs")
 
 
+def wide_and_deep():
+    """Two inputs, one of them used twice."""
+    wide, deep = keras.Input((3,), name="wide"), keras.Input((4,), name="deep")
+    hidden = L.Dense(5, activation="tanh", name="hidden")(L.Concatenate(name="join")([deep, wide]))
+    both = L.Concatenate(name="both")([wide, hidden])
+    return keras.Model([wide, deep], L.Dense(2, name="out")(both), name="wide_and_deep")
+
+
+def three_inputs():
+    """In another order than they are used in, one an image, one through a nested model with inputs of its own."""
+    image, mark, row = keras.Input((2, 2, 1), name="image"), keras.Input((1,), name="mark"), keras.Input((3,), name="row")
+    a, b = keras.Input((4,), name="a"), keras.Input((3,), name="b")
+    pair = keras.Model([a, b], L.Add(name="add")([L.Dense(3, name="p")(a), b]), name="pair")
+    seen = L.Flatten(name="flatten")(image)
+    joined = pair([L.Activation("tanh", name="act")(seen), L.Multiply(name="scale")([row, mark])])
+    return keras.Model([mark, row, image], L.Dense(2, name="out")(L.Add(name="last")([joined, row])), name="three_inputs")
+
+
+def two_heads():
+    """Two outputs with losses, weights and metrics of their own; one of them is read by another layer."""
+    x = keras.Input((5,), name="x")
+    hidden = L.Dense(6, activation="tanh", name="hidden")(x)
+    price = L.Dense(1, name="price")(hidden)
+    kind = L.Dense(3, activation="softmax", name="kind")(L.Concatenate(name="both")([hidden, price]))
+    return keras.Model(x, [kind, price], name="two_heads")
+
+
+def read_head():
+    """The activation of an output, which its loss could compute, is read by the layer of the other."""
+    x = keras.Input((5,), name="x")
+    kind = L.Dense(3, activation="softmax", name="kind")(x)
+    return keras.Model(x, [L.Dense(2, activation="tanh", name="rest")(kind), kind], name="read_head")
+
+
+def one_loss():
+    """One loss for outputs of several shapes, the first of a nested model with two."""
+    a = keras.Input((4,), name="a")
+    pair = keras.Model(a, [L.Dense(2, name="p")(a), L.Dense(3, activation="sigmoid", name="q")(a)], name="pair")
+    x = keras.Input((4,), name="x")
+    p, q = pair(L.Dense(4, activation="tanh", name="first")(x))
+    return keras.Model(x, [q, L.Dense(1, name="last")(p)], name="one_loss")
+
+
+COMPILED = {
+    "two_heads": {
+        "loss": {"price": "mse", "kind": "sparse_categorical_crossentropy"},
+        "loss_weights": {"kind": 0.25, "price": 2.0},
+        "metrics": {"kind": ["accuracy", "sparse_categorical_crossentropy"], "price": "mae"},
+        "weighted_metrics": {"price": "mae"},
+    },
+    "read_head": {"loss": ["mae", "categorical_crossentropy"], "metrics": [None, ["accuracy"]]},
+    "one_loss": {"loss": "mse", "metrics": [["mae"], []]},
+}
+
+
 def named_weights(model, prefix=""):
     """The names of variables here: those of nested models begin with the model's."""
     for layer in model.layers:
@@ -105,20 +160,25 @@ def tensor(value):
 def run(make, weights, x, y):
     keras.utils.clear_session()
     model = make()
-    model.compile(keras.optimizers.SGD(RATE), "mse")
+    compiled = COMPILED.get(make.__name__, {"loss": "mse"})
+    model.compile(keras.optimizers.SGD(RATE), **compiled)
     for name, w in named_weights(model):
         w.assign(weights[name])
     text = json.loads(model.to_json())
     del text["compile_config"]
-    out = {"outputs": model.predict(x, batch_size=BATCH, verbose=0), "losses": [], "after": []}
+    predicted = model.predict(x, batch_size=BATCH, verbose=0)
+    out = {"outputs": predicted if isinstance(predicted, list) else [predicted], "losses": [], "after": []}
+    if compiled != {"loss": "mse"}:
+        out["logs"] = model.evaluate(x, y, batch_size=BATCH, verbose=0, return_dict=True)
     for _ in range(STEPS):
-        out["losses"].append(model.train_on_batch(x, y))
+        model.reset_metrics()
+        out["losses"].append(model.train_on_batch(x, y, return_dict=True)["loss"])
         out["after"].append({name: np.array(w) for name, w in named_weights(model)})
     return text, out
 
 
 def flat(out):
-    values = [out["outputs"], out["losses"]] + [v for step in out["after"] for v in step.values()]
+    values = [*out["outputs"], out["losses"]] + [v for step in out["after"] for v in step.values()]
     return np.concatenate([np.asarray(v, "float64").flatten() for v in values])
 
 
@@ -130,28 +190,39 @@ def case(make, seed):
     for name, w in named_weights(model):
         drawn = rng.normal(0, 0.5, w.shape).astype("float32")
         weights[name] = np.abs(drawn) + 0.5 if "variance" in name else drawn
-    x = rng.normal(size=(BATCH,) + model.input_shape[1:]).astype("float32")
-    y = rng.normal(size=(BATCH,) + model.output_shape[1:]).astype("float32")
+    x = [rng.normal(size=(BATCH,) + i.shape[1:]).astype("float32") for i in model.inputs]
+    losses = COMPILED.get(make.__name__, {}).get("loss")
+    y = []
+    for name, o in zip(getattr(model, "output_names", [""]), model.outputs):
+        loss = losses[name] if isinstance(losses, dict) else losses[len(y)] if isinstance(losses, list) else "mse"
+        if loss.startswith("sparse"):
+            y.append(rng.integers(0, o.shape[-1], BATCH))
+        elif loss.startswith("categorical"):
+            y.append(np.eye(o.shape[-1], dtype="float32")[rng.integers(0, o.shape[-1], BATCH)])
+        else:
+            y.append(rng.normal(size=(BATCH,) + o.shape[1:]).astype("float32"))
     text, single = run(make, weights, x, y)
     keras.config.set_floatx("float64")
-    _, double = run(make, weights, x.astype("float64"), y.astype("float64"))
+    _, double = run(make, weights, [v.astype("float64") for v in x], [v if v.dtype.kind == "i" else v.astype("float64") for v in y])
     keras.config.set_floatx("float32")
     diff = float(np.max(np.abs(flat(single) - flat(double)) / np.maximum(1, np.abs(flat(double)))))
     return {
         "name": make.__name__,
         "model": text,
-        "x": tensor(x),
-        "y": tensor(y),
+        "x": [tensor(v) for v in x],
+        "y": [tensor(v) for v in y],
         "weights": {k: tensor(v) for k, v in weights.items()},
-        "outputs": tensor(single["outputs"]),
+        "outputs": [tensor(v) for v in single["outputs"]],
         "losses": tensor(single["losses"]),
         "after": [{k: tensor(v) for k, v in step.items()} for step in single["after"]],
         "f64_diff": diff,
+        **({"compile": COMPILED[make.__name__], "logs": single["logs"]} if "logs" in single else {}),
     }
 
 
 def main():
-    makers = [shared_dense, shared_norm, siamese, two_outputs, stacked, nested_output, nested_outputs]
+    makers = [shared_dense, shared_norm, siamese, two_outputs, stacked, nested_output, nested_outputs, wide_and_deep, three_inputs]
+    makers += [two_heads, read_head, one_loss]
     about = f"test/interop/golden_graphs.py: SGD {RATE}, mse, {STEPS} steps of one batch"
     cases = [case(make, 7 + i) for i, make in enumerate(makers)]
     print(f'{{"about": {json.dumps(about)}, "versions": {json.dumps({"keras": keras.__version__})}, "cases": [')

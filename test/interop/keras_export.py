@@ -37,6 +37,31 @@ def nested():
     return keras.Model(x, tower(L.Dense(6, "sigmoid", name="turn")(tower(x))), name="nested")
 
 
+def wide_and_deep():
+    wide, deep = keras.Input((3,), name="wide"), keras.Input((2, 2), name="deep")
+    norm = L.Normalization(mean=[1.0, 2.0, 3.0], variance=[2.0, 1.0, 3.0])(wide)
+    hidden = L.Dense(4, "relu", name="hidden")(L.Flatten(name="flat")(deep))
+    return keras.Model([deep, wide], L.Dense(2, name="out")(L.Concatenate(name="both")([norm, hidden])), name="wide_and_deep")
+
+
+def cosine():
+    """Two inputs through one nested model."""
+    tower = keras.Sequential([keras.Input((3,)), L.Dense(4, "tanh", name="dense")], name="tower")
+    a, b = keras.Input((3,), name="a"), keras.Input((3,), name="b")
+    return keras.Model([a, b], L.Dot(axes=1, normalize=True, name="cosine")([tower(a), tower(b)]), name="cosine")
+
+
+def heads():
+    """Three outputs: one of the second call of a nested model with two outputs, and one that other layers read."""
+    y = keras.Input((4,), name="y")
+    pair = keras.Model(y, [L.Dense(4, "tanh", name="p")(y), L.Dense(3, "softmax", name="q")(y)], name="pair")
+    x = keras.Input((6,), name="x")
+    first = L.Dense(4, name="first")(x)
+    p, q = pair(first)
+    again, last = pair(p)
+    return keras.Model(x, [last, first, L.Dense(2, name="join")(L.Concatenate(name="both")([q, again]))], name="heads")
+
+
 MODELS = {
     "dense": sequential(L.Dense(7, "relu", name="hidden"), L.Dense(5, "gelu", use_bias=False), L.Dense(3, "softmax", name="out")),
     "norms": sequential(L.Normalization(), L.Dense(4), L.BatchNormalization(), L.Dense(4), L.BatchNormalization(scale=False, center=False)),
@@ -47,12 +72,35 @@ MODELS = {
     "frozen": sequential(L.Dense(4, trainable=False), L.BatchNormalization(trainable=False), L.Dense(2)),
     "functional": functional(),
     "nested output": nested(),
+    "two inputs": wide_and_deep(),
+    "two inputs of one tower": cosine(),
+    "several outputs": heads(),
     "image": sequential(L.Rescaling(1 / 255), L.Flatten(), L.Dense(16, "relu"), L.Dense(10, "softmax"), shape=(8, 8, 1)),
 }
 
 
-def floats(folder, name, shape):
-    return np.fromfile(os.path.join(folder, name), "<f4").reshape(-1, *shape)
+def parts(folder, name, tensors):
+    """One array for each of the model's inputs or outputs; the file has them one after the other."""
+    shapes = [t.shape[1:] for t in tensors]
+    sizes = [int(np.prod(s)) for s in shapes]
+    flat = np.fromfile(os.path.join(folder, name), "<f4")
+    rows = len(flat) // sum(sizes)
+    return [p.reshape(rows, *s) for p, s in zip(np.split(flat, np.cumsum([rows * n for n in sizes])[:-1]), shapes)]
+
+
+def one_or_all(arrays):
+    return arrays if len(arrays) > 1 else arrays[0]
+
+
+def predictions(model, folder):
+    return keras.tree.flatten(model.predict(one_or_all(parts(folder, "x.f32", model.inputs)), verbose=0))
+
+
+def difference(model, predicted, folder):
+    """The largest relative difference to what our kernels predicted."""
+    ours = parts(folder, "y.f32", model.outputs)
+    assert len(ours) == len(predicted)
+    return max(float(np.abs(p - y).max() / max(1, np.abs(y).max())) for p, y in zip(predicted, ours))
 
 
 def export(folder, name):
@@ -68,8 +116,7 @@ def check(name, model, folder):
     subprocess.run([MODEL, text, folder], check=True)
     loaded = keras.models.load_model(export(folder, "model.keras"))
     model.load_weights(export(folder, "model.weights.h5"))
-    x, y = floats(folder, "x.f32", model.input_shape[1:]), floats(folder, "y.f32", model.output_shape[1:])
-    worst = max(float(np.abs(m.predict(x, verbose=0) - y).max() / max(1, np.abs(y).max())) for m in (loaded, model))
+    worst = max(difference(m, predictions(m, folder), folder) for m in (loaded, model))
     print(f"{name}: largest difference {worst:.1e}")
     return worst <= TOLERANCE
 
@@ -77,16 +124,16 @@ def check(name, model, folder):
 def check_back(name, model, folder):
     """Keras trains and saves; our kernels with these weights predict what Keras predicts."""
     model.compile("adam", "mse")
-    shape = model.input_shape[1:]
-    model.fit(np.random.rand(16, *shape), np.random.rand(16, *model.output_shape[1:]), verbose=0)
+    x = [np.random.rand(16, *i.shape[1:]) for i in model.inputs]
+    y = [np.random.rand(16, *o.shape[1:]) for o in model.outputs]
+    model.fit(one_or_all(x), one_or_all(y), verbose=0)
     worst = 0.0
     for file in ("saved.keras", "saved.weights.h5"):
         path, run = os.path.join(folder, file), os.path.join(folder, file + ".run")
         model.save(path) if file.endswith(".keras") else model.save_weights(path)
         os.mkdir(run)
         subprocess.run([MODEL, os.path.join(folder, "keras.json"), run, path], check=True, stderr=subprocess.DEVNULL)
-        y = model.predict(floats(run, "x.f32", shape), verbose=0)
-        worst = max(worst, float(np.abs(y - floats(run, "y.f32", model.output_shape[1:])).max() / max(1, np.abs(y).max())))
+        worst = max(worst, difference(model, predictions(model, run), run))
     print(f"{name}, trained by Keras: largest difference {worst:.1e}")
     return worst <= TOLERANCE
 

@@ -50,16 +50,32 @@ static int write_floats(const char *dir, const char *name, const float *v, size_
     return file_write(path, v, n * sizeof(*v), e);
 }
 
+/* One after the other. */
+static int write_outputs(const struct model *m, const struct exec *exec, const char *dir, struct err *e)
+{
+    AUTO_FINI(buf) all = BUF_INIT;
+    for (size_t i = 0; i < model_outputs(m); i++)
+        buf_add(&all, exec_output(exec, i), ROWS * shape_elements(&model_output(m, i)->shape) * sizeof(float));
+    return write_floats(dir, "y.f32", (const float *)(const void *)all.data, all.len / sizeof(float), e);
+}
+
 static int predict(const struct model *m, const float *values, const char *dir, struct err *e)
 {
-    size_t in = shape_elements(&m->input), out = shape_elements(&m->output);
-    auto_free float *x = random_values(ROWS * in, 2);
-    struct batch b = { .n = ROWS, .x[0] = { .dtype = DT_FLOAT, .data = x } };
+    size_t in = 0, at = 0;
+    struct batch b = { .n = ROWS };
     AUTO(exec) *exec = NULL;
 
-    if (exec_new(m, ROWS, 1, &exec, e) < 0 || write_floats(dir, "x.f32", x, ROWS * in, e) < 0)
+    for (size_t i = 0; i < model_inputs(m); i++)
+        in += ROWS * shape_elements(&model_input(m, i)->shape);
+    auto_free float *x = random_values(in, 2);
+    for (size_t i = 0; i < model_inputs(m); i++) {
+        b.x[i] = (struct tensor){ .dtype = DT_FLOAT, .data = x + at };
+        at += ROWS * shape_elements(&model_input(m, i)->shape);
+    }
+    if (exec_new(m, ROWS, 1, &exec, e) < 0 || write_floats(dir, "x.f32", x, in, e) < 0)
         return -1;
-    return write_floats(dir, "y.f32", exec_predict(exec, values, &b), ROWS * out, e);
+    exec_predict(exec, values, &b);
+    return write_outputs(m, exec, dir, e);
 }
 
 int main(int argc, char **argv)

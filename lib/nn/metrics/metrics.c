@@ -8,29 +8,53 @@
 
 enum { LOSS_SUM, EXAMPLES, OWN }; /* what an accumulator begins with */
 
-size_t metrics_width(const struct model *m)
+/* The sums of the losses of several outputs, then of the metrics. */
+static size_t head_losses(const struct model *m)
 {
-    return OWN + (m->metrics != NULL ? m->metrics->width : 0);
+    return m->nheads > 1 ? m->nheads : 0;
 }
 
-void metrics_add(const struct model *m, double *acc, double loss_sum, const struct tensor *y_true, const float *y_pred,
-                 const float *weight, size_t n)
+static size_t head_width(const struct model_head *h)
+{
+    return h->metrics != NULL ? h->metrics->width : 0;
+}
+
+size_t metrics_width(const struct model *m)
+{
+    size_t width = OWN + head_losses(m);
+    for (size_t i = 0; i < m->nheads; i++)
+        width += head_width(&m->heads[i]);
+    return width;
+}
+
+void metrics_add_loss(double *acc, double loss_sum, size_t n)
 {
     acc[LOSS_SUM] += loss_sum;
     acc[EXAMPLES] += (double)n;
-    if (m->metrics == NULL || y_true->data == NULL)
+}
+
+void metrics_add_output(const struct model *m, double *acc, size_t output, const struct output_values *v)
+{
+    const struct model_head *h = &m->heads[output];
+    double *own = acc + OWN + head_losses(m);
+    if (m->nheads > 1)
+        acc[OWN + output] += v->loss_sum;
+    if (h->metrics == NULL || v->y_true->data == NULL)
         return;
-    const size_t cols = m->output.rank > 0 ? (size_t)m->output.dim[m->output.rank - 1] : 1;
-    const bool sparse = loss_sparse(m->loss);
+    for (size_t i = 0; i < output; i++)
+        own += head_width(&m->heads[i]);
+    const struct shape *out = &h->out.shape;
+    const size_t cols = out->rank > 0 ? (size_t)out->dim[out->rank - 1] : 1;
+    const bool sparse = loss_sparse(h->loss);
     const struct metric_batch b = {
-        .label = sparse ? y_true->data : NULL,
-        .t = sparse ? NULL : y_true->data,
-        .p = y_pred,
-        .w = weight,
-        .rows = n * (shape_elements(&m->output) / cols),
+        .label = sparse ? v->y_true->data : NULL,
+        .t = sparse ? NULL : v->y_true->data,
+        .p = v->y_pred,
+        .w = v->weight,
+        .rows = v->n * (shape_elements(out) / cols),
         .cols = cols,
     };
-    metric_list_add(m->metrics, acc + OWN, &b);
+    metric_list_add(h->metrics, own, &b);
 }
 
 void metrics_merge(const struct model *m, double *acc, const double *other)
@@ -42,10 +66,19 @@ void metrics_merge(const struct model *m, double *acc, const double *other)
 void metrics_result(const struct model *m, const double *acc, double *ret)
 {
     const bool none = acc[EXAMPLES] == 0;
-    ret[0] = none ? (double)NAN : acc[LOSS_SUM] / acc[EXAMPLES];
-    if (m->metrics == NULL)
-        return;
-    metric_list_result(m->metrics, acc + OWN, ret + 1);
-    for (size_t i = 0; none && i < m->metrics->n; i++)
-        ret[1 + i] = (double)NAN;
+    const double *own = acc + OWN + head_losses(m);
+    size_t at = 0;
+    ret[at++] = acc[LOSS_SUM] / acc[EXAMPLES];
+    for (size_t i = 0; i < head_losses(m); i++)
+        ret[at++] = acc[OWN + i] / acc[EXAMPLES];
+    for (size_t i = 0; i < m->nheads; i++) {
+        const struct model_head *h = &m->heads[i];
+        if (h->metrics == NULL)
+            continue;
+        metric_list_result(h->metrics, own, ret + at);
+        own += h->metrics->width;
+        at += h->metrics->n;
+    }
+    for (size_t i = 0; none && i < at; i++)
+        ret[i] = (double)NAN;
 }

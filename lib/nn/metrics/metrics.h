@@ -10,11 +10,18 @@
 #include "nn/model.h"
 
 size_t metrics_width(const struct model *m); /* doubles in an accumulator */
-/* Adds one batch: loss_sum is the sum over examples of their losses plus n * regularisation. y_true: int32
- * for a sparse loss, else float (exec converts integer labels); y_pred [n, output] after the last layer. acc
- * has metrics_width doubles. weight: of the rows (nn/loss.h), or NULL; only compile.weightedMetrics count by it. */
-void metrics_add(const struct model *m, double *acc, double loss_sum, const struct tensor *y_true, const float *y_pred,
-                 const float *weight, size_t n);
+/* Adds the loss of a batch of n examples: loss_sum is the sum over them, plus n * regularisation. */
+void metrics_add_loss(double *acc, double loss_sum, size_t n);
+/* Adds what an output of the model made of the batch. y_true: int32 for a sparse loss, else float (exec converts
+ * integer labels); y_pred [n, output] after the last layer; weight: of the rows (nn/loss.h), or NULL: only
+ * compile.weightedMetrics count by it; loss_sum: the sum of this output's loss, without regularisation. */
+struct output_values {
+    const struct tensor *y_true;
+    const float *y_pred, *weight;
+    double loss_sum;
+    size_t n;
+};
+void metrics_add_output(const struct model *m, double *acc, size_t output, const struct output_values *v);
 void metrics_merge(const struct model *m, double *acc, const double *other); /* acc += other */
 /* result[i] of model_metric_name(i); NaN when there were no examples. */
 void metrics_result(const struct model *m, const double *acc, double *ret);

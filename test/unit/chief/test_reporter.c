@@ -3,6 +3,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "../one_output.h"
 #include "chief/output_dir.h"
 #include "chief/reporter.h"
 #include "tfio/event_reader.h"
@@ -67,7 +68,7 @@ static void report(void *user, struct epoch_metrics *t)
     float truth = 0, prediction = 0;
     struct tensor y = { .dtype = DT_FLOAT, .shape = { .rank = 2, .dim = { 1, 1 } }, .data = &truth };
     memset(r->w->sums, 0, metrics_width(r->w->job.model) * sizeof(double));
-    metrics_add(r->w->job.model, r->w->sums, r->loss, &y, &prediction, NULL, 1);
+    add_one_output(r->w->job.model, r->w->sums, r->loss, &y, &prediction, 1);
     for (int64_t i = r->from; i < r->to; i++)
         epoch_metrics_add(t, i, r->w->sums);
 }

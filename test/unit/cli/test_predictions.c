@@ -19,9 +19,10 @@ static void write(enum prediction_format format, const struct shape *shape, int6
 {
     struct err e = { 0 };
     struct tensor_sink sink = { .write = collect, .user = out };
-    struct predictions p = { .format = format, .shape = *shape, .examples = n, .sink = &sink };
+    const struct named_shape output = { .name = "out", .shape = *shape };
+    struct predictions p = { .format = format, .outputs = &output, .noutputs = 1, .examples = n, .sink = &sink };
     ck_ok_e(predictions_begin(&p, &e));
-    ck_ok_e(predictions_write(&p, values, NULL, (size_t)n, &e));
+    ck_ok_e(predictions_write(&p, &values, NULL, (size_t)n, &e));
 }
 
 START_TEST(numbers_are_the_shortest)
@@ -44,6 +45,31 @@ START_TEST(numbers_are_the_shortest)
 }
 END_TEST
 
+START_TEST(several_outputs_have_their_names)
+{
+    static const struct named_shape OUTPUTS[] = { { "price", { .rank = 1, .dim = { 1 } } },
+                                                  { "kind", { .rank = 1, .dim = { 2 } } } };
+    static const float PRICE[] = { 0.5f, 7 };
+    const float *const values[] = { PRICE, VALUES };
+    AUTO_FINI(buf) csv = BUF_INIT, lines = BUF_INIT;
+    struct tensor_sink sink = { .write = collect, .user = &csv };
+    struct predictions p = {
+        .format = PREDICTION_CSV, .outputs = OUTPUTS, .noutputs = 2, .examples = 2, .sink = &sink
+    };
+    struct err e = { 0 };
+    ck_ok_e(predictions_begin(&p, &e));
+    ck_ok_e(predictions_write(&p, values, NULL, 2, &e));
+    ck_assert_str_eq(csv.data, "price,kind_0,kind_1\n0.5,0.1,1\n7,-2.5e-08,16777216\n");
+    sink.user = &lines;
+    p.format = PREDICTION_JSONL;
+    ck_ok_e(predictions_write(&p, values, NULL, 2, &e));
+    ck_assert_str_eq(lines.data, "{\"price\":0.5,\"kind\":[0.1,1]}\n{\"price\":7,\"kind\":[-2.5e-08,16777216]}\n");
+    p.format = PREDICTION_NPY;
+    ck_assert_int_eq(predictions_begin(&p, &e), -1);
+    ck_assert_int_eq(e.code, ERR_INPUT);
+}
+END_TEST
+
 /* Names are quoted where RFC 4180 wants it; a byte that is not UTF-8 does not damage JSON. */
 START_TEST(an_id_goes_before_the_outputs)
 {
@@ -52,20 +78,21 @@ START_TEST(an_id_goes_before_the_outputs)
     strlist_add(&ids, "Wilkes, \"Ellen\"");
     strlist_add(&ids, "");
     strlist_add(&ids, " a\xff");
-    const struct shape one = { .rank = 1, .dim = { 1 } };
+    const struct named_shape one = { .name = "out", .shape = { .rank = 1, .dim = { 1 } } };
+    const float *const values = VALUES;
     AUTO_FINI(buf) csv = BUF_INIT, lines = BUF_INIT;
     struct tensor_sink sink = { .write = collect, .user = &csv };
     struct predictions p = {
-        .format = PREDICTION_CSV, .shape = one, .examples = 4, .id = "Passenger,Id", .sink = &sink
+        .format = PREDICTION_CSV, .outputs = &one, .noutputs = 1, .examples = 4, .id = "Passenger,Id", .sink = &sink
     };
     struct err e = { 0 };
     ck_ok_e(predictions_begin(&p, &e));
-    ck_ok_e(predictions_write(&p, VALUES, &ids, 4, &e));
+    ck_ok_e(predictions_write(&p, &values, &ids, 4, &e));
     ck_assert_str_eq(csv.data, "\"Passenger,Id\",prediction\n892,0.1\n\"Wilkes, \"\"Ellen\"\"\",1\n,-2.5e-08\n"
                                "\" a\xff\",16777216\n");
     sink.user = &lines;
     p.format = PREDICTION_JSONL;
-    ck_ok_e(predictions_write(&p, VALUES, &ids, 4, &e));
+    ck_ok_e(predictions_write(&p, &values, &ids, 4, &e));
     ck_assert_str_eq(lines.data, "{\"Passenger,Id\":\"892\",\"prediction\":0.1}\n"
                                  "{\"Passenger,Id\":\"Wilkes, \\\"Ellen\\\"\",\"prediction\":1}\n"
                                  "{\"Passenger,Id\":\"\",\"prediction\":-2.5e-08}\n"
@@ -164,6 +191,7 @@ Suite *test_suite(void)
     Suite *s = suite_create("predictions");
     TCase *t = tcase_create("predictions");
     tcase_add_test(t, numbers_are_the_shortest);
+    tcase_add_test(t, several_outputs_have_their_names);
     tcase_add_test(t, an_id_goes_before_the_outputs);
     tcase_add_test(t, npy_is_the_values);
     tcase_add_test(t, the_format_is_the_extension);

@@ -14,18 +14,23 @@ static void read_text(const char *dir, const char *name, struct buf *ret)
     ck_ok_e(file_read(path, 1 << 20, ret, &e));
 }
 
-static int open_case(const char *dir, const struct folder *cache, struct dataset **ret, struct err *e)
+/* m: NULL, or the model to which it is bound. */
+static int open_case(const char *dir, const struct folder *cache, const struct model *m, struct dataset **ret,
+                     struct err *e)
 {
     AUTO_FINI(buf) yaml = BUF_INIT, like = BUF_INIT;
+    AUTO_FINI(parsed_spec) p = { .doc = NULL };
     AUTO(dataset) *run = NULL;
     auto_free char *like_yaml = path_join(dir, "like.yaml");
     read_text(dir, "job.yaml", &yaml);
-    if (!file_exists(like_yaml))
-        return open_yaml(yaml.data, dir, cache->path, ret, e);
-    read_text(dir, "like.yaml", &like);
-    if (open_yaml(like.data, dir, cache->path, &run, e) < 0)
+    if (file_exists(like_yaml)) {
+        read_text(dir, "like.yaml", &like);
+        if (open_yaml(like.data, dir, cache->path, &run, e) < 0)
+            return -1;
+    }
+    if (open_like(yaml.data, dir, cache->path, run != NULL ? dataset_columns(run) : NULL, ret, e) < 0)
         return -1;
-    return open_like(yaml.data, dir, cache->path, dataset_columns(run), ret, e);
+    return m == NULL ? 0 : parse_spec(yaml.data, &p, e) < 0 ? -1 : dataset_bind(*ret, &p.spec, m, e);
 }
 
 /* NULL: the case has none. */
@@ -51,16 +56,22 @@ static double feature(const struct tensor *x, size_t i)
     return x->dtype == DT_UINT8 ? (double)((uint8_t *)x->data)[i] : (double)((float *)x->data)[i];
 }
 
+/* Several inputs are separated by commas, several labels by arrows. */
 static void render_row(const struct batch *b, size_t i, struct buf *out)
 {
-    size_t x_count = shape_elements(&b->x[0].shape) / b->n, y_count = shape_elements(&b->y[0].shape) / b->n;
-    for (size_t j = 0; j < x_count; j++)
-        buf_printf(out, "%s%.9g", j > 0 ? " " : "", feature(&b->x[0], i * x_count + j));
-    for (size_t j = 0; b->y[0].data != NULL && j < y_count; j++)
-        if (b->y[0].dtype == DT_INT32)
-            buf_printf(out, " -> %d", ((int32_t *)b->y[0].data)[i]);
-        else
-            buf_printf(out, "%s%.9g", j > 0 ? " " : " -> ", (double)((float *)b->y[0].data)[i * y_count + j]);
+    for (size_t k = 0; k < b->nx; k++) {
+        size_t count = shape_elements(&b->x[k].shape) / b->n;
+        for (size_t j = 0; j < count; j++)
+            buf_printf(out, "%s%.9g", j > 0 ? " " : k > 0 ? ", " : "", feature(&b->x[k], i * count + j));
+    }
+    for (size_t k = 0; k < b->ny; k++) {
+        size_t count = shape_elements(&b->y[k].shape) / b->n;
+        for (size_t j = 0; j < count; j++)
+            if (b->y[k].dtype == DT_INT32)
+                buf_printf(out, " -> %d", ((int32_t *)b->y[k].data)[i]);
+            else
+                buf_printf(out, "%s%.9g", j > 0 ? " " : " -> ", (double)((float *)b->y[k].data)[i * count + j]);
+    }
     if (b->weight != NULL)
         buf_printf(out, " x %.9g", (double)b->weight[i]);
     buf_char(out, '\n');
@@ -88,11 +99,8 @@ static int render(const struct dataset *d, const struct model *m, struct buf *ou
 {
     AUTO(loader) *l = NULL;
     struct ordinal_space space = space_of(d, 2, false);
-    struct label_range labels;
     render_head(d, out);
-    if (m != NULL)
-        labels = model_label_range(m);
-    if (loader_new(d, &space, m != NULL ? &labels : NULL, &l, e) < 0)
+    if (loader_new(d, &space, m, &l, e) < 0)
         return -1;
     for (int64_t i = 0; i < ordinal_space_batches(&space); i++) {
         struct batch b;
@@ -117,11 +125,10 @@ START_TEST(valid_data_is_read_as_expected)
     AUTO(model) *m = model_of(dir);
     struct err e = { .code = ERR_NONE };
     read_text(dir, "expected", &expected);
-    ck_assert_msg(open_case(dir, &cache, &d, &e) == 0 && (m == NULL || dataset_check(d, m, &e) == 0) &&
-                      render(d, m, &got, &e) == 0,
-                  "%s: %s", dir, e.msg);
+    ck_assert_msg(open_case(dir, &cache, m, &d, &e) == 0 && render(d, m, &got, &e) == 0, "%s: %s", dir, e.msg);
     ck_assert_msg(strcmp(got.data, expected.data) == 0, "%s: is\n%s", dir, got.data);
-    ck_assert_msg(open_case(dir, &cache, &cached, &e) == 0 && render(cached, m, &again, &e) == 0, "%s: %s", dir, e.msg);
+    ck_assert_msg(open_case(dir, &cache, m, &cached, &e) == 0 && render(cached, m, &again, &e) == 0, "%s: %s", dir,
+                  e.msg);
     ck_assert_str_eq(again.data, expected.data);
 }
 END_TEST
@@ -136,9 +143,7 @@ START_TEST(invalid_data_is_named_with_its_place)
     AUTO(model) *m = model_of(dir);
     struct err e = { .code = ERR_NONE };
     read_text(dir, "error", &expected);
-    int rc = open_case(dir, &cache, &d, &e);
-    if (rc == 0 && m != NULL)
-        rc = dataset_check(d, m, &e);
+    int rc = open_case(dir, &cache, m, &d, &e);
     if (rc == 0)
         rc = render(d, m, &got, &e);
     ck_assert_msg(rc < 0, "%s: no error", dir);
@@ -149,12 +154,64 @@ START_TEST(invalid_data_is_named_with_its_place)
 }
 END_TEST
 
+/* With the model of the case. */
+static uint64_t bound_fingerprint(const char *dir, const char *yaml)
+{
+    AUTO_FINI(folder) cache = folder_new();
+    AUTO_FINI(parsed_spec) p = { .doc = NULL };
+    AUTO(dataset) *d = NULL;
+    AUTO(model) *m = model_of(dir);
+    struct err e;
+    ck_ok_e(open_yaml(yaml, dir, cache.path, &d, &e));
+    ck_ok_e(parse_spec(yaml, &p, &e));
+    ck_ok_e(dataset_bind(d, &p.spec, m, &e));
+    return dataset_fingerprint(d);
+}
+
+/* A run continues only with the same numbers in the same inputs and outputs. */
+START_TEST(the_fingerprint_knows_inputs_and_outputs)
+{
+    static const struct {
+        const char *dir, *one, *other;
+    } CASES[] = {
+        { VALID "/csv-inputs-and-weights",
+          "{format: csv, files: t.csv, sampleWeight: w, inputs: {wide: [hours, age], deep: [age, hours, size]}}",
+          "{format: csv, files: t.csv, sampleWeight: w, inputs: {wide: [age, hours], deep: [age, hours, size]}}" },
+        { INVALID "/csv-outputs-label-of-bernoulli", "{format: csv, files: t.csv, label: {p: kind, price: price}}",
+          "{format: csv, files: t.csv, label: {price: kind, p: price}}" },
+    };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        uint64_t one = bound_fingerprint(CASES[i].dir, CASES[i].one);
+        ck_assert(one == bound_fingerprint(CASES[i].dir, CASES[i].one));
+        ck_assert(one != bound_fingerprint(CASES[i].dir, CASES[i].other));
+    }
+}
+END_TEST
+
+START_TEST(the_fingerprint_knows_every_array)
+{
+    AUTO_FINI(folder) cache = folder_new();
+    uint64_t prints[2];
+    for (size_t i = 0; i < 2; i++) {
+        AUTO(dataset) *d = NULL;
+        struct err e;
+        ck_ok_e(open_yaml(i == 0 ? "{format: npy, features: {image: i.npy, meta: m.npy}}"
+                                 : "{format: npy, features: {image: i.npy, meta: p.npy}}",
+                          VALID "/npy-inputs-and-outputs", cache.path, &d, &e));
+        prints[i] = dataset_fingerprint(d);
+    }
+    ck_assert(prints[0] != prints[1]);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("data/cases");
     TCase *t = tcase_create("cases");
     suite_add_tcase(s, t);
     tcase_add_loop_test(t, valid_data_is_read_as_expected, 0, case_count(VALID));
+    tcase_add_test(t, the_fingerprint_knows_inputs_and_outputs);
+    tcase_add_test(t, the_fingerprint_knows_every_array);
     tcase_add_loop_test(t, invalid_data_is_named_with_its_place, 0, case_count(INVALID));
     return s;
 }

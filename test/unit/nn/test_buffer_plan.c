@@ -84,7 +84,7 @@ static size_t plain_memory(const struct model *m, size_t n)
         total += (view ? 0 : aligned(out)) + (op->scratch != NULL ? aligned(op->scratch(l, n, true)) : 0);
         widest = MAX(widest, aligned(out));
     }
-    return total + aligned(n * shape_elements(&m->input)) + 2 * widest;
+    return total + aligned(n * shape_elements(&m->inputs[0].shape)) + 2 * widest;
 }
 
 static const char *const CHAINS[] = {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codec/yaml.h"
+#include "yaml_model.h"
 
 struct fixture {
     json_t *doc;
@@ -95,6 +96,25 @@ static void check_weights(const struct fixture *f, const struct batch *b, const 
                       (double)want[i]);
 }
 
+START_TEST(they_are_for_models_with_one_output)
+{
+    static const char TEXT[] =
+        "{layers: [{class_name: InputLayer, name: x, config: {name: x, batch_shape: [null, 2]}, inbound_nodes: []},"
+        "{class_name: Dense, name: a, config: {name: a, units: 2}, inbound_nodes: [[[x, 0, 0, {}]]]},"
+        "{class_name: Dense, name: b, config: {name: b, units: 2}, inbound_nodes: [[[x, 0, 0, {}]]]}],"
+        "input_layers: [[x, 0, 0]], output_layers: [[a, 0, 0], [b, 0, 0]]}";
+    auto_free char *text = xasprintf(
+        "{model: {keras: {class_name: Functional, config: %s}}, compile: {loss: categorical_crossentropy}}", TEXT);
+    AUTO(model) *m = yaml_model(text);
+    AUTO(class_weights) *c = NULL;
+    json_auto_t *weights = json_pack("{s:f}", "0", 1.0);
+    struct node w = node_root(weights, NULL);
+    struct err e = { .code = ERR_NONE };
+    ck_fails(class_weights_parse(&w, m, &c, &e), ERR_INPUT,
+             "is for models with one output, as in Keras; weigh the examples instead (data.train.sampleWeight)");
+}
+END_TEST
+
 START_TEST(a_class_number_has_its_weight)
 {
     AUTO_FINI(fixture) f = build(FLAT(3), SPARSE, "{2: 5, 0: 0.25}");
@@ -151,6 +171,7 @@ Suite *test_suite(void)
     Suite *s = suite_create("class weights");
     TCase *t = tcase_create("class weights");
     tcase_add_test(t, bad_input_names_the_fault);
+    tcase_add_test(t, they_are_for_models_with_one_output);
     tcase_add_test(t, a_class_number_has_its_weight);
     tcase_add_test(t, weights_of_class_and_example_are_multiplied);
     tcase_add_test(t, the_largest_of_several_labels_is_the_class);

@@ -39,10 +39,10 @@ static void draw(float *v, size_t n, uint32_t name)
 static struct batch batch_of(const struct model *m, size_t n, float *x, void *y, enum dtype y_type)
 {
     struct shape in = { .rank = 1, .dim = { (int64_t)n } }, labels = in;
-    for (int i = 0; i < m->input.rank; i++)
-        in.dim[in.rank++] = m->input.dim[i];
-    for (int i = 0; y_type == DT_FLOAT && i < m->output.rank; i++)
-        labels.dim[labels.rank++] = m->output.dim[i];
+    for (int i = 0; i < m->inputs[0].shape.rank; i++)
+        in.dim[in.rank++] = m->inputs[0].shape.dim[i];
+    for (int i = 0; y_type == DT_FLOAT && i < m->heads[0].out.shape.rank; i++)
+        labels.dim[labels.rank++] = m->heads[0].out.shape.dim[i];
     return (struct batch){ .n = n,
                            .x[0] = { .dtype = DT_FLOAT, .shape = in, .data = x },
                            .y[0] = { .dtype = y_type, .shape = labels, .data = y } };
@@ -521,6 +521,41 @@ START_TEST(normalization_adapts)
 }
 END_TEST
 
+/* Each of two inputs has its own; a layer with weights may stand before one of them in the list, if it does not lead to
+ * it. */
+START_TEST(normalization_adapts_in_each_branch)
+{
+    AUTO(model) *m = build("{\"keras\": {\"class_name\": \"Functional\", \"config\": {\"layers\": ["
+                           "{\"class_name\": \"InputLayer\", \"name\": \"a\", \"config\": {\"name\": \"a\", "
+                           "\"batch_shape\": [null, 1]}, \"inbound_nodes\": []},"
+                           "{\"class_name\": \"InputLayer\", \"name\": \"b\", \"config\": {\"name\": \"b\", "
+                           "\"batch_shape\": [null, 2]}, \"inbound_nodes\": []},"
+                           "{\"class_name\": \"Normalization\", \"name\": \"na\", \"config\": {\"name\": \"na\"}, "
+                           "\"inbound_nodes\": [[[\"a\", 0, 0, {}]]]},"
+                           "{\"class_name\": \"Dense\", \"name\": \"d\", \"config\": {\"name\": \"d\", \"units\": 2}, "
+                           "\"inbound_nodes\": [[[\"na\", 0, 0, {}]]]},"
+                           "{\"class_name\": \"Normalization\", \"name\": \"nb\", \"config\": {\"name\": \"nb\", "
+                           "\"axis\": null}, \"inbound_nodes\": [[[\"b\", 0, 0, {}]]]},"
+                           "{\"class_name\": \"Add\", \"name\": \"s\", \"config\": {\"name\": \"s\"}, "
+                           "\"inbound_nodes\": [[[\"d\", 0, 0, {}], [\"nb\", 0, 0, {}]]]}],"
+                           "\"input_layers\": [[\"a\", 0, 0], [\"b\", 0, 0]], \"output_layers\": [[\"s\", 0, 0]]}}}",
+                           MSE);
+    float a[] = { 2, 6, 10, 22 }, b[] = { 1, 3, 5, 11, 2, 2, 6, 10 };
+    AUTO(exec) *x = make_exec(m, 4, 0);
+    AUTO(adapt) *adapt = adapt_new(m);
+    auto_free float *params = zeros(model_size(m));
+    struct batch both = { .n = 4,
+                          .x = { { DT_FLOAT, shape_of(2, (int64_t[]){ 4, 1 }), a },
+                                 { DT_FLOAT, shape_of(2, (int64_t[]){ 4, 2 }), b } } };
+    adapt_add(adapt, x, params, &both);
+    adapt_finish(adapt, params);
+    ck_float_eq(params[variable_named(m, "na/mean")->offset], 10);
+    ck_float_eq(params[variable_named(m, "na/variance")->offset], 56);
+    ck_float_eq(params[variable_named(m, "nb/mean")->offset], 5);
+    ck_float_eq(params[variable_named(m, "nb/variance")->offset], 12.5);
+}
+END_TEST
+
 /* axis None: one mean and one variance for all values. */
 START_TEST(normalization_adapts_to_all_axes)
 {
@@ -703,6 +738,7 @@ Suite *test_suite(void)
     tcase_add_test(t, penalties_are_in_loss_and_gradient);
     tcase_add_test(t, normalization_adapts);
     tcase_add_test(t, normalization_adapts_to_all_axes);
+    tcase_add_test(t, normalization_adapts_in_each_branch);
     tcase_add_test(t, nan_is_seen);
     tcase_add_test(t, too_large_a_batch_is_refused);
     tcase_add_test(t, gradients_are_complete_when_they_are_told_to_be);

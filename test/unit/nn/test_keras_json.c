@@ -27,7 +27,7 @@ static void check_golden_model(const struct model *m)
     for (size_t i = 0; i < COUNT_OF(NAMES); i++)
         ck_assert_str_eq(model_variable(m, i)->name, NAMES[i]);
     ck_assert_uint_eq(model_params(m), 784 * 8 + 8 + 80 + 10);
-    ck_assert_int_eq(m->input.dim[0], 784);
+    ck_assert_int_eq(m->inputs[0].shape.dim[0], 784);
 }
 
 START_TEST(files_of_keras_2_and_3)
@@ -147,7 +147,7 @@ START_TEST(old_spellings)
                               " \"keras_version\": \"2.4.0\", \"backend\": \"tensorflow\"}";
     AUTO(model) *m = build(json_pack("{s:s}", "keras", OLD), NULL, ".");
     json_auto_t *json = model_to_json(m);
-    ck_assert_int_eq(m->input.dim[0], 3);
+    ck_assert_int_eq(m->inputs[0].shape.dim[0], 3);
     ck_assert_str_eq(model_variable(m, 0)->name, "h/kernel");
     ck_assert_double_eq(json_number_value(json_at(json, "config.layers.2.config.negative_slope")), 0.125);
 }
@@ -183,7 +183,7 @@ START_TEST(functional_chain_of_keras)
         ck_assert_uint_eq(m->nlayers, 3);
         ck_assert_str_eq(model_variable(m, 0)->name, "a/kernel");
         ck_assert_str_eq(model_variable(m, 3)->name, "b/bias");
-        ck_assert_int_eq(m->input.dim[0], 4);
+        ck_assert_int_eq(m->inputs[0].shape.dim[0], 4);
         json_auto_t *json = model_to_json(m);
         ck_assert_str_eq(json_string_value(json_at(json, "class_name")), "Sequential");
         ck_assert_str_eq(json_string_value(json_at(json, "config.layers.0.config.name")), "pixels");

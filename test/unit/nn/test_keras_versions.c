@@ -54,9 +54,11 @@ static void run(const struct model *m, struct result *ret)
 {
     AUTO(exec) *x = NULL;
     struct err e = { 0 };
-    size_t in = EXAMPLES * shape_elements(&m->input), out = EXAMPLES * shape_elements(&m->output);
+    size_t in = EXAMPLES * shape_elements(&m->inputs[0].shape), out = EXAMPLES * shape_elements(&m->heads[0].out.shape);
     auto_free float *inputs = draw(in, 1), *labels = draw(out, 2);
-    struct batch b = { .n = EXAMPLES, .x[0] = tensor_of(&m->input, inputs), .y[0] = tensor_of(&m->output, labels) };
+    struct batch b = { .n = EXAMPLES,
+                       .x[0] = tensor_of(&m->inputs[0].shape, inputs),
+                       .y[0] = tensor_of(&m->heads[0].out.shape, labels) };
     ck_ok_e(exec_new(m, EXAMPLES, 1, &x, &e));
     ret->params = xcalloc(m->size + 1, sizeof(float));
     ret->grads = xcalloc(m->size + 1, sizeof(float));
@@ -102,7 +104,7 @@ static void check_case(const char *file, const json_t *c, const json_t *newest)
     run(should_be, &want);
     auto_free char *what = xasprintf("%s %s", file, name);
     check_near(what, got.params, want.params, model_size(is));
-    check_near(what, got.outputs, want.outputs, EXAMPLES * shape_elements(&is->output));
+    check_near(what, got.outputs, want.outputs, EXAMPLES * shape_elements(&is->heads[0].out.shape));
     check_near(what, got.grads, want.grads, model_size(is));
     ck_assert_double_eq_tol(got.loss, want.loss, 1e-6);
 }

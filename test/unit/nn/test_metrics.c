@@ -1,3 +1,4 @@
+#include "../one_output.h"
 #include "check_main.h"
 #include "nn/metrics/metrics.h"
 
@@ -260,11 +261,11 @@ START_TEST(batches_add_up_in_any_order_and_cut)
     double whole[16] = { 0 }, cut[16] = { 0 }, a[3], b[3];
     ck_assert_uint_le(metrics_width(m), 16);
     struct tensor y = { .dtype = DT_INT32, .shape = shape_of(1, (int64_t[]){ N }), .data = label };
-    metrics_add(m, whole, 2.5 * N, &y, p, NULL, N);
+    add_one_output(m, whole, 2.5 * N, &y, p, N);
     for (size_t at = N; at > 0; at -= 16) {
         double part[16] = { 0 };
         y.data = label + at - 16;
-        metrics_add(m, part, 2.5 * 16, &y, p + (at - 16) * C, NULL, 16);
+        add_one_output(m, part, 2.5 * 16, &y, p + (at - 16) * C, 16);
         metrics_merge(m, cut, part);
     }
     ck_near(cut[1], N, 0);
@@ -293,7 +294,7 @@ START_TEST(a_diverged_model_does_not_break_the_counts)
     auto_free double *acc = xcalloc(metrics_width(m), sizeof(*acc));
     double result[5];
     struct tensor y = { .dtype = DT_FLOAT, .shape = shape_of(2, (int64_t[]){ 4, 1 }), .data = t };
-    metrics_add(m, acc, (double)NAN, &y, p, NULL, 4);
+    add_one_output(m, acc, (double)NAN, &y, p, 4);
     metrics_result(m, acc, result);
     ck_assert(isnan(result[0]) && isnan(result[4]));
     ck_near(result[2], 1, 0);

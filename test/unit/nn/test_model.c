@@ -72,7 +72,7 @@ START_TEST(layout)
     }
     ck_assert_uint_eq(model_size(m), at);
     ck_assert_uint_eq(model_params(m), 784 * 128 + 128 + 4 * 128 + 1290);
-    ck_assert_int_eq(m->output.dim[0], 10);
+    ck_assert_int_eq(m->heads[0].out.shape.dim[0], 10);
     ck_assert_str_eq(model_name(m), "sequential");
     ck_assert_uint_eq(model_metrics(m), 2);
     ck_assert_str_eq(model_metric_name(m, 0), "loss");
@@ -247,7 +247,7 @@ START_TEST(shapes)
         auto_free char *text = xasprintf("model: {inputShape: [2, 3, 4], layers: %s}", CASES[i].layers);
         AUTO(model) *m = build(text);
         char shape[128];
-        ck_assert_str_eq(shape_text(&m->output, shape), CASES[i].want);
+        ck_assert_str_eq(shape_text(&m->heads[0].out.shape, shape), CASES[i].want);
         ck_assert_uint_eq(model_metrics(m), 0); /* without compile */
     }
 }
@@ -325,6 +325,13 @@ static const struct offer OFFERS[] = {
       "an example of the data is (28, 27); choose the features that the model expects" },
 };
 
+/* Labels of a form, or none if `labels` is NULL. */
+static int fits(const struct model *m, const struct shape *features, const struct shape *labels, bool integer,
+                struct err *e)
+{
+    return model_check_input(m, 0, features, e) < 0 ? -1 : model_check_label(m, 0, labels, integer, e);
+}
+
 START_TEST(data_fit)
 {
     const struct offer *o = &OFFERS[_i];
@@ -333,7 +340,7 @@ START_TEST(data_fit)
                                      o->units, o->loss);
     AUTO(model) *m = build(text);
     struct err e = { 0 };
-    int rc = model_check_data(m, &o->features, &o->labels, true, o->integer, &e);
+    int rc = fits(m, &o->features, &o->labels, o->integer, &e);
     ck_assert_msg((rc == 0) == (o->error == NULL), "%s", e.msg);
     if (o->error != NULL)
         ck_assert_msg(strstr(e.msg, o->error) != NULL, "%s", e.msg);
@@ -346,7 +353,7 @@ START_TEST(an_output_of_several_rows_wants_one_hot_labels)
                            "compile: {optimizer: SGD, loss: sparse_categorical_crossentropy}");
     struct shape pixels = PIXELS, rows = { 1, { 28 } };
     struct err e = { 0 };
-    ck_assert_int_eq(model_check_data(m, &pixels, &rows, true, false, &e), -1);
+    ck_assert_int_eq(fits(m, &pixels, &rows, false, &e), -1);
     ck_assert_str_eq(e.msg,
                      "loss sparse_categorical_crossentropy of an output (28, 10) wants several class numbers for "
                      "each example, which is not supported; use one-hot labels (28, 10) with "
@@ -357,9 +364,9 @@ END_TEST
 START_TEST(labels_are_needed_for_a_loss)
 {
     AUTO(model) *m = build(MNIST);
-    struct shape pixels = PIXELS, none = NUMBER;
+    struct shape pixels = PIXELS;
     struct err e = { 0 };
-    ck_assert_int_eq(model_check_data(m, &pixels, &none, false, false, &e), -1);
+    ck_assert_int_eq(fits(m, &pixels, NULL, false, &e), -1);
     ck_assert_str_eq(e.msg, "loss sparse_categorical_crossentropy needs labels, the data have none; name them in "
                             "'labels' (idx, npy, npz) or "
                             "'label' (csv, tfrecord)");
