@@ -41,3 +41,69 @@ test_a_nested_model_starts_from_weights() {
         want_line "initial weights from .*$from: 10 of 10 variables"
     done
 }
+
+# The example with two inputs and two outputs, by every strategy; the commands that read the run know both.
+test_two_inputs_and_outputs_train_everywhere() {
+    local job=$root/deploy/examples/penguins-two-outputs.yaml penguins=$root/deploy/examples/penguins
+    want_exit 0 trainyard run "$job" --output-dir "$dir/run" || return
+    at_least "$(final "$dir/run" species_accuracy)" 0.95 'the accuracy of species'
+    at_most "$(final "$dir/run" mass_mae)" 300 'the error of mass'
+    want_exit 0 trainyard evaluate "$dir/run" || return
+    want_line '^loss .*, species_loss .*, mass_loss .*, species_accuracy .*, mass_mae .* \([0-9]+ examples'
+    want_exit 0 trainyard predict "$dir/run" "$penguins/new.csv" --id id -o "$dir/p.csv" || return
+    want_line '^id,species_0,species_1,species_2,mass$' "$dir/p.csv"
+    want_exit 0 trainyard predict "$dir/run" "$penguins/new.csv" -o "$dir/p.jsonl" || return
+    want_line '^\{"species":\[[0-9.e,-]*\],"mass":[0-9.]*\}$' "$dir/p.jsonl"
+    want_exit 0 trainyard export "$dir/run" -o "$dir/m.keras" || return
+
+    sed 's|^  fit:|  strategy: {updates: sync, replicasToAggregate: 2}\n  replicaSpecs: {PS: {replicas: 1}, Worker: {replicas: 2}}\n&|' "$job" >"$dir/ps.yaml"
+    sed 's|^  fit:|  strategy: {name: Mirrored, replicas: 2}\n&|' "$job" >"$dir/threads.yaml"
+    for form in ps threads; do
+        want_exit 0 trainyard run "$dir/$form.yaml" --data-dir "$root/deploy/examples" --output-dir "$dir/$form" || return
+    done
+    [ -n "$(hash_of ps)" ] && [ "$(hash_of ps)" = "$(hash_of threads)" ] || wrong "ps and threads give other weights"
+}
+
+# A callback monitors an output's metric; a run that was stopped continues, but not with other weights of the losses.
+test_a_run_of_two_outputs_goes_on() {
+    local job=$root/deploy/examples/penguins-two-outputs.yaml
+    want_exit 0 trainyard run "$job" --output-dir "$dir/run" --set 'fit.callbacks=[{EarlyStopping: {monitor: val_mass_mae, patience: 0}}]' \
+        --set fit.epochs=200 || return
+    want_line 'ended +after epoch [0-9]+ by a callback'
+    want_exit 0 trainyard run "$job" --output-dir "$dir/run" --set fit.epochs=210 --resume || return
+    want_line 'epoch 210/210 done'
+    want_exit 2 trainyard run "$job" --output-dir "$dir/run" --set fit.epochs=210 --set compile.lossWeights.mass=0.01 || return
+    want_line 'compile.lossWeights.mass is 0.01, was 1e-06'
+}
+
+# Arrays by the names of inputs and outputs: the same digits twice. What is compiled is in the file of Keras.
+test_arrays_of_several_inputs_and_outputs() {
+    local at=digits/validation
+    local features="{left: $at-images-idx3-ubyte, right: $at-images-idx3-ubyte}"
+    local labels="{digit: $at-labels-idx1-ubyte, number: $at-labels-idx1-ubyte}"
+    cat >"$dir/job.yaml" <<-EOF
+	apiVersion: trainyard.dev/v1alpha1
+	kind: TrainJob
+	metadata: {name: pairs}
+	spec:
+	  model: {kerasFile: $root/test/data/graph/pairs.json}
+	  data:
+	    train: {format: idx, features: {left: digits/train-images-idx3-ubyte, right: digits/train-images-idx3-ubyte},
+	            labels: {number: digits/train-labels-idx1-ubyte, digit: digits/train-labels-idx1-ubyte}}
+	    validation: {format: idx, features: $features, labels: $labels}
+	  fit: {epochs: 10, batchSize: 30, seed: 7}
+	  replicaSpecs: {PS: {replicas: 2}, Worker: {replicas: 2}}
+	EOF
+    sync_run run || return
+    at_least "$(final "$dir/run" digit_accuracy)" 0.8 'the accuracy of digit'
+    want_exit 2 trainyard predict "$dir/run" "$data/$at-images-idx3-ubyte" || return
+    want_line "^error: the run's features are a map of inputs: name the file of each with --data, such as --data '\{format: idx, features: \{\.\.\.\}\}'"
+    want_exit 0 trainyard predict "$dir/run" --data "{format: idx, features: $features}" --data-dir "$data" -o "$dir/p.csv" || return
+    want_line '^number,digit_0,digit_1,' "$dir/p.csv"
+    want_exit 2 trainyard predict "$dir/run" --data-dir "$data" -o "$dir/p.npy" || return
+    want_line '^error: the model has 2 outputs, and npy holds one array; use csv or jsonl'
+    want_exit 2 trainyard predict "$dir/run" --data-dir "$data" --classes || return
+    want_line '^error: --classes: the model has 2 outputs, and only the classes of one can be written'
+    want_exit 0 trainyard evaluate "$dir/run" --data "{format: idx, features: $features, labels: $labels}" --data-dir "$data" || return
+    want_line '^loss .*, number_loss .*, digit_loss .*, number_mae .*, digit_accuracy '
+}
