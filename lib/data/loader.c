@@ -33,7 +33,7 @@ struct loader {
     int64_t first; /* record of the first example */
     struct ordinal_space space;
     const struct binding *inputs, *outputs;
-    struct label_range *ranges; /* of each output */
+    struct label_range *ranges; /* of each output, then of labels that belong to none */
     size_t *range_of;           /* of each number of a label; NULL: the first */
     int64_t batches;
     struct epoch_order order; /* used by the thread while AHEAD_BUSY, else by the owner */
@@ -109,14 +109,15 @@ static int make_buffers(struct loader *l, struct err *e)
 static void make_ranges(struct loader *l, const struct model *m)
 {
     size_t n = MAX(l->outputs->n, 1);
-    l->ranges = xcalloc(n, sizeof(l->ranges[0]));
+    l->ranges = xcalloc(n + 1, sizeof(l->ranges[0]));
     for (size_t i = 0; i < n; i++)
         l->ranges[i] = m != NULL ? model_label_range(m, i) : label_range_any();
+    l->ranges[n] = label_range_any(); /* of labels that no output takes */
     if (l->outputs->n == 0)
         return;
     l->range_of = xcalloc(l->y_count + 1, sizeof(l->range_of[0]));
     for (size_t i = 0; i < l->y_count; i++)
-        l->range_of[i] = MIN(binding_find(l->outputs, i), n - 1);
+        l->range_of[i] = binding_find(l->outputs, i);
 }
 
 int loader_new(const struct dataset *d, const struct ordinal_space *space, const struct model *labels_of,
