@@ -18,7 +18,7 @@ struct loader_slot {
     void *y;
     void *w; /* NULL: no weights */
     /* Of the tensors to which the data set is bound, one after the other; NULL: x or y is the only tensor. */
-    float *inputs;
+    void *inputs;
     void *outputs;
 };
 
@@ -85,10 +85,8 @@ static int make_slot(const struct loader *l, struct loader_slot *s, struct err *
         return -1;
     if (l->y_count > 0 && mem_alloc(y_bytes, "the labels of a batch", &s->y, e) < 0)
         return -1;
-    void *inputs = NULL;
-    if (make_tensors(l->inputs, rows, "the inputs of a batch", &inputs, e) < 0)
+    if (make_tensors(l->inputs, rows, "the inputs of a batch", &s->inputs, e) < 0)
         return -1;
-    s->inputs = inputs;
     return make_tensors(l->outputs, rows, "the labels of a batch", &s->outputs, e);
 }
 
@@ -362,12 +360,10 @@ int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err 
     if (rc < 0)
         return -1;
 
-    struct batch b = { .ordinal = ordinal };
     l->current = next;
-    b.n = batch_range(l, ordinal, &b.epoch, &b.position);
-    b.weight = l->slot[next].w;
-    if (add_inputs(l, &l->slot[next], &b, e) < 0 || add_labels(l, &l->slot[next], &b, e) < 0)
-        return -1;
-    *ret = b;
-    return 0;
+    batch_clear(ret);
+    ret->ordinal = ordinal;
+    ret->n = batch_range(l, ordinal, &ret->epoch, &ret->position);
+    ret->weight = l->slot[next].w;
+    return add_inputs(l, &l->slot[next], ret, e) < 0 ? -1 : add_labels(l, &l->slot[next], ret, e);
 }

@@ -12,6 +12,13 @@ static int add_tensor(struct tensor *list, const char **names, size_t *n, const 
     return 0;
 }
 
+void batch_clear(struct batch *b)
+{
+    b->nx = b->ny = 0;
+    b->y[0].data = NULL;
+    b->weight = NULL;
+}
+
 int batch_add_input(struct batch *b, const char *name, struct tensor t, struct err *e)
 {
     return add_tensor(b->x, b->x_name, &b->nx, name, t, e);

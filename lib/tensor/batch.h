@@ -21,6 +21,8 @@ struct batch {
     const float *weight; /* [n], of the examples; or NULL */
 };
 
+/* Makes *b a batch without tensors; what it held is not touched. */
+void batch_clear(struct batch *b);
 MUST_USE int batch_add_input(struct batch *b, const char *name, struct tensor t, struct err *e);
 MUST_USE int batch_add_label(struct batch *b, const char *name, struct tensor t, struct err *e);
 

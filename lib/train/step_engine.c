@@ -14,8 +14,9 @@ struct step_engine {
     struct loader *loader;
     size_t *offsets, *counts, nvars; /* of trainable variables, for clipping */
     float *weights;                  /* of the examples of a batch, where classes have some */
-    struct batch batch;              /* loaded now */
-    struct batch ahead;              /* read ahead; ordinal -1: none */
+    struct batch batches[2];
+    struct batch *batch; /* loaded now */
+    struct batch *ahead; /* read ahead; ordinal -1: none */
 };
 
 void step_engine_free(struct step_engine *g)
@@ -50,7 +51,9 @@ int step_engine_new(const struct step_engine_config *config, struct step_engine 
     AUTO(step_engine) *g = xcalloc(1, sizeof(*g));
     g->model = config->model;
     g->class_weights = config->class_weights;
-    g->ahead.ordinal = -1;
+    g->batch = &g->batches[0];
+    g->ahead = &g->batches[1];
+    g->ahead->ordinal = -1;
     if (exec_new(g->model, rows, config->space->seed, &g->exec, e) < 0 ||
         loader_new(config->dataset, config->space, config->model, &g->loader, e) < 0)
         return -1;
@@ -65,14 +68,16 @@ int step_engine_new(const struct step_engine_config *config, struct step_engine 
 
 int step_engine_load(struct step_engine *g, int64_t ordinal, struct err *e)
 {
-    bool is_ahead = g->ahead.ordinal == ordinal;
-    g->batch = g->ahead;
-    g->ahead.ordinal = -1;
-    if (!is_ahead && loader_get(g->loader, ordinal, &g->batch, e) < 0)
+    struct batch *loaded = g->ahead;
+    bool is_ahead = loaded->ordinal == ordinal;
+    g->ahead = g->batch;
+    g->ahead->ordinal = -1;
+    g->batch = loaded;
+    if (!is_ahead && loader_get(g->loader, ordinal, g->batch, e) < 0)
         return -1;
     if (g->weights != NULL) {
-        class_weights_of(g->class_weights, &g->batch, g->weights);
-        g->batch.weight = g->weights;
+        class_weights_of(g->class_weights, g->batch, g->weights);
+        g->batch->weight = g->weights;
     }
     return 0;
 }
@@ -89,7 +94,7 @@ void step_engine_expect(struct step_engine *g, int64_t ordinal)
 
 bool step_engine_read_ahead(struct step_engine *g, int64_t ordinal)
 {
-    return !loader_prefetches(g->loader) && loader_get(g->loader, ordinal, &g->ahead, NULL) == 0;
+    return !loader_prefetches(g->loader) && loader_get(g->loader, ordinal, g->ahead, NULL) == 0;
 }
 
 /* ---- forward and backward ---- */
@@ -115,7 +120,7 @@ static void hand_over(void *user, size_t variable, double loss)
 static bool compute_by_variable(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user)
 {
     struct handover h = { .engine = g, .step = step, .ready = ready, .user = user, .finite = true };
-    exec_train(g->exec, step->values, &g->batch, step->grads, step->sums, hand_over, &h, &step->loss);
+    exec_train(g->exec, step->values, g->batch, step->grads, step->sums, hand_over, &h, &step->loss);
     return h.finite && isfinite(step->loss);
 }
 
@@ -132,7 +137,7 @@ static bool updates_finite(const struct model *m, const float *grads)
 static bool compute_whole(struct step_engine *g, struct train_step *step)
 {
     const struct optimizer *o = model_optimizer(g->model);
-    exec_train(g->exec, step->values, &g->batch, step->grads, step->sums, NULL, NULL, &step->loss);
+    exec_train(g->exec, step->values, g->batch, step->grads, step->sums, NULL, NULL, &step->loss);
     if (optimizer_clips(o))
         optimizer_clip(o, step->grads, g->offsets, g->counts, g->nvars);
     return isfinite(step->loss) && updates_finite(g->model, step->grads);
@@ -142,10 +147,10 @@ int step_engine_compute(struct step_engine *g, struct train_step *step, step_gra
                         struct err *e)
 {
     memset(step->sums, 0, metrics_width(g->model) * sizeof(*step->sums));
-    step->examples = g->batch.n;
+    step->examples = g->batch->n;
     if (step->by_variable ? compute_by_variable(g, step, ready, user) : compute_whole(g, step))
         return 0;
     return err_set(e, ERR_DIVERGED, "%s of batch %lld (epoch %lld) is not finite: training diverged",
                    isfinite(step->loss) ? "a gradient" : "the loss", (long long)step->ordinal,
-                   (long long)g->batch.epoch + 1);
+                   (long long)g->batch->epoch + 1);
 }

@@ -27,6 +27,9 @@ START_TEST(tensors_are_added_in_order_up_to_the_bound)
     ck_assert_int_eq(e.code, ERR_INPUT);
     ck_assert_int_eq(batch_add_label(&b, "e", b.x[0], &e), -1);
     ck_assert_uint_eq(b.nx + b.ny, 2 * BATCH_TENSORS_MAX);
+    b.weight = v;
+    batch_clear(&b);
+    ck_assert(b.nx == 0 && b.ny == 0 && b.y[0].data == NULL && b.weight == NULL);
 }
 END_TEST
 

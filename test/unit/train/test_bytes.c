@@ -5,7 +5,9 @@
 #include "base/rng.h"
 #include "codec/json.h"
 #include "nn/exec.h"
+#include "nn/metrics/metrics.h"
 #include "train/evaluate.h"
+#include "train/step_engine.h"
 
 enum { EXAMPLES = 90, PIXELS = 25, BATCH = 32 };
 #define TAIL  "{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}"
@@ -153,6 +155,45 @@ START_TEST(evaluation_gives_the_bits_that_floats_give)
 }
 END_TEST
 
+static void no_gradient(void *user UNUSED, struct train_step *step UNUSED, size_t variable UNUSED)
+{
+}
+
+/* The gradient of a batch, of which `ahead` is read ahead before it is loaded; -1: none is. */
+static void gradient_of(struct step_engine *g, struct train_step *step, int64_t ahead)
+{
+    struct err e = { 0 };
+    ck_assert(ahead < 0 || step_engine_read_ahead(g, ahead));
+    ck_ok_e(step_engine_load(g, step->ordinal, &e));
+    ck_ok_e(step_engine_compute(g, step, no_gradient, NULL, &e));
+}
+
+/* Also after another batch was read ahead than is wanted then. */
+START_TEST(a_batch_read_ahead_is_the_one_that_is_loaded)
+{
+    static const int64_t AHEAD[] = { -1, 1, 2, 0, 4 };
+    struct world w = world_open(MODELS[0]);
+    struct err e = { 0 };
+    struct ordinal_space space = { .seed = 5, .examples = EXAMPLES, .batch_size = BATCH, .shuffle = true };
+    struct step_engine_config config = { .model = w.model, .dataset = w.bytes, .space = &space };
+    AUTO(step_engine) *one = NULL, *plain = NULL;
+    size_t size = model_size(w.model) * sizeof(float);
+    auto_free float *params = vector_of(w.model), *g1 = vector_of(w.model), *g2 = vector_of(w.model);
+    auto_free double *sums = xcalloc(metrics_width(w.model), sizeof(double));
+    model_init(w.model, 1, params);
+    ck_ok_e(step_engine_new(&config, &one, &e));
+    ck_ok_e(step_engine_new(&config, &plain, &e));
+    for (size_t i = 0; i < COUNT_OF(AHEAD); i++) {
+        struct train_step first = { .ordinal = (int64_t)i, .values = params, .grads = g1, .sums = sums };
+        struct train_step second = { .ordinal = (int64_t)i, .values = params, .grads = g2, .sums = sums };
+        gradient_of(one, &first, AHEAD[i]);
+        gradient_of(plain, &second, -1);
+        ck_assert_mem_eq(g1, g2, size);
+    }
+    world_close(&w);
+}
+END_TEST
+
 /* Buffers are as large as the largest possible batch: a batch size beyond the data costs nothing. */
 START_TEST(a_batch_is_no_larger_than_the_data)
 {
@@ -178,6 +219,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, training_gives_the_bits_that_floats_give, 0, (int)COUNT_OF(MODELS));
     tcase_add_loop_test(t, evaluation_gives_the_bits_that_floats_give, 0, (int)COUNT_OF(MODELS));
     tcase_add_test(t, a_batch_is_no_larger_than_the_data);
+    tcase_add_test(t, a_batch_read_ahead_is_the_one_that_is_loaded);
     suite_add_tcase(s, t);
     return s;
 }
