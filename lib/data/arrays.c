@@ -93,12 +93,19 @@ static inline void prefetch_row(const unsigned char *row, size_t bytes)
 /* Rows of `width` floats, of which p fills its part. */
 static void read_part(const struct array_part *p, const int64_t *which, size_t n, float *rows, size_t width)
 {
+    if (p->a.fortran && p->count == width) {
+        array_rows(&p->a, which, n, p->floats, rows);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         float *to = rows + i * width + p->at;
-        if (p->a.fortran)
+        if (p->a.fortran) {
             array_rows(&p->a, &which[i], 1, p->floats, to);
-        else
-            p->floats(p->a.data + (size_t)which[i] * p->stride, to, p->count);
+            continue;
+        }
+        if (i + ROWS_AHEAD < n)
+            prefetch_row(p->a.data + (size_t)which[i + ROWS_AHEAD] * p->stride, p->stride);
+        p->floats(p->a.data + (size_t)which[i] * p->stride, to, p->count);
     }
 }
 
@@ -108,24 +115,19 @@ static void read_parts(const struct array_side *s, const int64_t *which, size_t 
         read_part(&s->part[i], which, n, rows, s->count);
 }
 
+/* Class numbers, which are in C order. */
+static void read_classes(const struct array_part *p, const int64_t *which, size_t n, int32_t *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = (int32_t)dtype_to_int(p->a.dtype, p->a.swap, p->a.data + (size_t)which[i] * p->stride);
+}
+
 static void read_labels(const struct arrays *a, const int64_t *which, size_t n, void *y)
 {
-    const struct array_part *p = &a->y.part[0];
-    if (a->y.n > 1) {
+    if (a->records.integer_labels)
+        read_classes(&a->y.part[0], which, n, y);
+    else
         read_parts(&a->y, which, n, y);
-        return;
-    }
-    if (p->a.fortran) {
-        array_rows(&p->a, which, n, p->floats, y);
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char *src = p->a.data + (size_t)which[i] * p->stride;
-        if (a->records.integer_labels)
-            ((int32_t *)y)[i] = (int32_t)dtype_to_int(p->a.dtype, p->a.swap, src);
-        else
-            p->floats(src, (float *)y + i * p->count, p->count);
-    }
 }
 
 /* Labels of 32 bits and more may not fit; those that were scanned at open are known to fit. */
@@ -156,31 +158,25 @@ static int read_weights(const struct arrays *a, const int64_t *which, size_t n, 
 }
 
 /* Bytes are copied as they are: exec converts and scales them in one pass. */
-static void read_row(const struct arrays *a, const struct array_part *p, int64_t record, void *x, size_t row)
+static void read_bytes(const struct array_part *p, const int64_t *which, size_t n, uint8_t *x)
 {
-    const unsigned char *src = p->a.data + (size_t)record * p->stride;
-    if (a->records.x_type == DT_UINT8)
-        memcpy((uint8_t *)x + row * p->stride, src, p->stride);
-    else
-        p->floats(src, (float *)x + row * p->count, p->count);
-}
-
-static void read_features(const struct arrays *a, const int64_t *which, size_t n, void *x)
-{
-    const struct array_part *p = &a->x.part[0];
-    if (a->x.n > 1) {
-        read_parts(&a->x, which, n, x);
-        return;
-    }
     if (p->a.fortran) {
-        array_rows(&p->a, which, n, a->records.x_type == DT_UINT8 ? NULL : p->floats, x);
+        array_rows(&p->a, which, n, NULL, x);
         return;
     }
     for (size_t i = 0; i < n; i++) {
         if (i + ROWS_AHEAD < n)
             prefetch_row(p->a.data + (size_t)which[i + ROWS_AHEAD] * p->stride, p->stride);
-        read_row(a, p, which[i], x, i);
+        memcpy(x + i * p->stride, p->a.data + (size_t)which[i] * p->stride, p->stride);
     }
+}
+
+static void read_features(const struct arrays *a, const int64_t *which, size_t n, void *x)
+{
+    if (a->records.x_type == DT_UINT8)
+        read_bytes(&a->x.part[0], which, n, x);
+    else
+        read_parts(&a->x, which, n, x);
 }
 
 static int arrays_read(const struct records *r, const int64_t *which, size_t n, void *x, void *y, float *w,
