@@ -48,13 +48,6 @@ static bool names_an_output(const struct model *m, const struct node *n)
     return false;
 }
 
-/* A list, or a map whose keys are outputs: {Huber: {delta: 2}} and {class_name: ...} are one value. */
-static bool is_for_each(const struct model *m, const struct node *n)
-{
-    return json_is_array(n->v) || names_an_output(m, n) ||
-           (m->nheads > 1 && json_object_size(n->v) > 1 && json_object_get(n->v, "class_name") == NULL);
-}
-
 static int check_names(const struct model *m, const struct node *n, struct err *e)
 {
     const char *key;
@@ -70,8 +63,10 @@ static int check_names(const struct model *m, const struct node *n, struct err *
     return 0;
 }
 
-/* ret[i]: what a list or a map says for output i, v NULL where it says nothing. */
-static int share_out(const struct model *m, const struct node *n, const char *what, struct node *ret, struct err *e)
+/* ret[i]: what a list or a map says for output i, v NULL where it says nothing. needed: what each must have, "loss";
+ * NULL: nothing. */
+static int share_out(const struct model *m, const struct node *n, const char *what, const char *needed,
+                     struct node *ret, struct err *e)
 {
     char names[256];
     if (json_is_array(n->v) && node_size(n) != m->nheads)
@@ -81,12 +76,33 @@ static int share_out(const struct model *m, const struct node *n, const char *wh
         return node_error(n, e, "the model has the outputs %s: write %s", head_names(m, names, sizeof(names)), what);
     if (json_is_object(n->v) && check_names(m, n, e) < 0)
         return -1;
-    for (size_t i = 0; i < m->nheads; i++)
+    for (size_t i = 0; i < m->nheads; i++) {
         ret[i] = json_is_array(n->v) ? node_item(n, i) : node_get(n, m->heads[i].name);
+        if (needed != NULL && !node_present(&ret[i]))
+            return node_error(n, e, "output '%s' has no %s: each of %s needs one", m->heads[i].name, needed,
+                              head_names(m, names, sizeof(names)));
+    }
     return 0;
 }
 
 /* ---- losses ---- */
+
+/* A name, {Huber: {delta: 2}} or {class_name: Huber, ...}. */
+static bool is_one_loss(const json_t *v)
+{
+    const char *only = json_object_size(v) == 1 ? json_object_iter_key(json_object_iter((json_t *)(uintptr_t)v)) : NULL;
+    return json_is_string(v) || json_object_get(v, "class_name") != NULL ||
+           (only != NULL && catalog_knows(&LOSSES, only));
+}
+
+/* A list, or a map by the names of outputs, whichever these are. */
+static bool is_one_for_each(const json_t *v)
+{
+    if (!json_is_object(v) || is_one_loss(v))
+        return json_is_array(v);
+    return json_object_size(v) > 1 ||
+           (json_object_size(v) == 1 && is_one_loss(json_object_iter_value(json_object_iter((json_t *)(uintptr_t)v))));
+}
 
 static int read_loss(struct model_head *h, const struct node *n, struct err *e)
 {
@@ -100,37 +116,27 @@ static int read_loss(struct model_head *h, const struct node *n, struct err *e)
 static int read_losses(struct model *m, const struct node *n, struct err *e)
 {
     auto_free struct node *own = xcalloc(m->nheads, sizeof(*own));
-    char names[256];
-    bool one = !is_for_each(m, n);
-    if (!one && share_out(m, n, "a loss for each, as a map or a list", own, e) < 0)
+    bool one = !names_an_output(m, n) && !is_one_for_each(n->v);
+    if (!one && share_out(m, n, "a loss for each, as a map or a list", "loss", own, e) < 0)
         return -1;
-    for (size_t i = 0; i < m->nheads; i++) {
-        if (!one && !node_present(&own[i]))
-            return node_error(n, e, "output '%s' has no loss: each of %s needs one", m->heads[i].name,
-                              head_names(m, names, sizeof(names)));
+    for (size_t i = 0; i < m->nheads; i++)
         if (read_loss(&m->heads[i], one ? n : &own[i], e) < 0)
             return -1;
-    }
     return 0;
 }
 
 static int read_loss_weights(struct model *m, const struct node *n, struct err *e)
 {
     auto_free struct node *own = xcalloc(m->nheads, sizeof(*own));
-    char names[256];
     if (!node_present(n))
         return 0;
     if (m->nheads == 1 && json_is_number(n->v))
         own[0] = *n;
-    else if (share_out(m, n, "a weight for each, as a map or a list", own, e) < 0)
+    else if (share_out(m, n, "a weight for each, as a map or a list", "weight", own, e) < 0)
         return -1;
-    for (size_t i = 0; i < m->nheads; i++) {
-        if (!node_present(&own[i]))
-            return node_error(n, e, "output '%s' has no weight: each of %s needs one", m->heads[i].name,
-                              head_names(m, names, sizeof(names)));
+    for (size_t i = 0; i < m->nheads; i++)
         if (node_f64(&own[i], &m->heads[i].loss_weight, e) < 0)
             return -1;
-    }
     return 0;
 }
 
@@ -141,7 +147,7 @@ static int read_metrics(struct model *m, const struct node *n, bool weighted, st
     auto_free struct node *own = xcalloc(m->nheads, sizeof(*own));
     if (m->nheads == 1 && !names_an_output(m, n))
         own[0] = *n;
-    else if (node_present(n) && share_out(m, n, "the metrics of each, as a map or a list", own, e) < 0)
+    else if (node_present(n) && share_out(m, n, "the metrics of each, as a map or a list", NULL, own, e) < 0)
         return -1;
     for (size_t i = 0; i < m->nheads; i++) {
         struct model_head *h = &m->heads[i];
@@ -178,23 +184,6 @@ static void list_measures(struct model *m)
 }
 
 /* ---- compile ---- */
-
-/* A name, {Huber: {delta: 2}} or {class_name: Huber, ...}. */
-static bool is_one_loss(const json_t *v)
-{
-    const char *only = json_object_size(v) == 1 ? json_object_iter_key(json_object_iter((json_t *)(uintptr_t)v)) : NULL;
-    return json_is_string(v) || json_object_get(v, "class_name") != NULL ||
-           (only != NULL && catalog_knows(&LOSSES, only));
-}
-
-/* A list, or a map by the names of outputs, which are not known. */
-static bool is_one_for_each(const json_t *v)
-{
-    if (!json_is_object(v) || is_one_loss(v))
-        return json_is_array(v);
-    return json_object_size(v) > 1 ||
-           (json_object_size(v) == 1 && is_one_loss(json_object_iter_value(json_object_iter((json_t *)(uintptr_t)v))));
-}
 
 static int check_one_loss(const struct node *n, struct err *e)
 {
