@@ -19,6 +19,7 @@ void binding_fini(struct binding *b)
 struct binding_side {
     const char *what, *of, *key; /* "input", made of "feature"s; where the manifest says which */
     const struct named_shape *(*port)(const struct model *m, size_t i);
+    int (*check)(const struct model *m, size_t i, const struct bound_tensor *t, struct err *e);
     const struct model *m;
     size_t nports;
     const struct data_parts *parts;
@@ -170,12 +171,22 @@ static int bind_side(const struct binding_side *s, struct binding *ret, struct e
     b.v = xcalloc(s->nports, sizeof(b.v[0]));
     for (size_t i = 0; i < s->nports; i++) {
         b.n = i + 1;
-        if (bind_port(s, s->port(s->m, i), &b.v[i], e) < 0)
+        if (bind_port(s, s->port(s->m, i), &b.v[i], e) < 0 || s->check(s->m, i, &b.v[i], e) < 0)
             return -1;
     }
     *ret = b;
     b = (struct binding){ .v = NULL };
     return 0;
+}
+
+static int check_input(const struct model *m, size_t i, const struct bound_tensor *t, struct err *e)
+{
+    return model_check_input(m, i, &t->shape, e);
+}
+
+static int check_label(const struct model *m, size_t i, const struct bound_tensor *t, struct err *e)
+{
+    return model_check_label(m, i, &t->shape, t->integer, e);
 }
 
 int binding_of_inputs(const struct model *m, const struct data_parts *parts, const struct record_fields *fields,
@@ -185,18 +196,14 @@ int binding_of_inputs(const struct model *m, const struct data_parts *parts, con
                                     .of = "feature",
                                     .key = of_arrays ? "features" : "inputs",
                                     .port = model_input,
+                                    .check = check_input,
                                     .m = m,
                                     .nports = model_inputs(m),
                                     .parts = parts,
                                     .fields = fields,
                                     .of_arrays = of_arrays,
                                     .whole = of_arrays };
-    if (bind_side(&s, ret, e) < 0)
-        return -1;
-    for (size_t i = 0; i < ret->n; i++)
-        if (model_check_input(m, i, &ret->v[i].shape, e) < 0)
-            return -1;
-    return 0;
+    return bind_side(&s, ret, e);
 }
 
 int binding_of_outputs(const struct model *m, const struct data_parts *parts, const struct record_fields *fields,
@@ -206,6 +213,7 @@ int binding_of_outputs(const struct model *m, const struct data_parts *parts, co
                                     .of = "label",
                                     .key = of_arrays ? "labels" : "label",
                                     .port = model_output,
+                                    .check = check_label,
                                     .m = m,
                                     .nports = model_outputs(m),
                                     .parts = parts,
@@ -213,12 +221,7 @@ int binding_of_outputs(const struct model *m, const struct data_parts *parts, co
                                     .of_arrays = of_arrays,
                                     .whole = true,
                                     .in_order = true };
-    if (bind_side(&s, ret, e) < 0)
-        return -1;
-    for (size_t i = 0; i < ret->n; i++)
-        if (model_check_label(m, i, &ret->v[i].shape, ret->v[i].integer, e) < 0)
-            return -1;
-    return 0;
+    return bind_side(&s, ret, e);
 }
 
 uint64_t binding_hash(const struct binding *b)
