@@ -20,6 +20,16 @@ static void add_tensor(struct batch *b, bool label, enum dtype type, const struc
     ck_ok_e(label ? batch_add_label(b, "", t, &e) : batch_add_input(b, "", t, &e));
 }
 
+/* n examples of a model with one input and two outputs. */
+static struct batch two_labels(const struct model *m, size_t n, float *x, float *first, float *second)
+{
+    struct batch b = { .n = n };
+    add_tensor(&b, false, DT_FLOAT, &model_input(m, 0)->shape, x);
+    add_tensor(&b, true, DT_FLOAT, &model_output(m, 0)->shape, first);
+    add_tensor(&b, true, DT_FLOAT, &model_output(m, 1)->shape, second);
+    return b;
+}
+
 static const char TWO_IMAGES[] =
     "{model: {keras: {class_name: Functional, config: {layers: ["
     "{class_name: InputLayer, name: x, config: {name: x, batch_shape: [null, 3]}, inbound_nodes: []},"
@@ -69,17 +79,12 @@ START_TEST(examples_weigh_in_every_output)
     model_init(m, 1, params);
     ck_ok_e(exec_new(m, N, 0, &x, &e));
     for (size_t i = 0; i < N; i++) {
-        struct batch b = { .n = 1 };
-        add_tensor(&b, false, DT_FLOAT, &model_input(m, 0)->shape, in + 15 * i);
-        add_tensor(&b, true, DT_FLOAT, &model_output(m, 0)->shape, rows + 10 * i);
-        add_tensor(&b, true, DT_FLOAT, &model_output(m, 1)->shape, one + i);
+        struct batch b = two_labels(m, 1, in + 15 * i, rows + 10 * i, one + i);
         exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss);
         want += (double)weight[i] * loss / N;
     }
-    struct batch b = { .n = N, .weight = weight };
-    add_tensor(&b, false, DT_FLOAT, &model_input(m, 0)->shape, in);
-    add_tensor(&b, true, DT_FLOAT, &model_output(m, 0)->shape, rows);
-    add_tensor(&b, true, DT_FLOAT, &model_output(m, 1)->shape, one);
+    struct batch b = two_labels(m, N, in, rows, one);
+    b.weight = weight;
     exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss);
     ck_assert_double_eq_tol(loss, want, 1e-4);
 }
@@ -106,12 +111,9 @@ START_TEST(evaluation_keeps_what_the_losses_read)
     auto_free float *params = xcalloc(model_size(m), sizeof(float)), *grads = xcalloc(model_size(m), sizeof(float));
     auto_free double *acc = xcalloc(metrics_width(m), sizeof(double));
     float p[N * 4] = { 1, 0, 0, 0, 0, 0, 1, 0 };
-    struct batch b = { .n = N };
+    struct batch b = two_labels(m, N, in, p, r);
     double loss, measured[3];
 
-    add_tensor(&b, false, DT_FLOAT, &model_input(m, 0)->shape, in);
-    add_tensor(&b, true, DT_FLOAT, &model_output(m, 0)->shape, p);
-    add_tensor(&b, true, DT_FLOAT, &model_output(m, 1)->shape, r);
     model_init(m, 1, params);
     ck_ok_e(exec_new(m, N, 0, &x, &e));
     exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss);
