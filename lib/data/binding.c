@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/map.h"
 #include "base/rng.h"
 
 enum { LIST_TEXT = 300 };
@@ -24,6 +25,7 @@ struct binding_side {
     size_t nports;
     const struct data_parts *parts;
     const struct record_fields *fields;
+    const struct map *by_name; /* the fields */
     bool of_arrays;
     bool whole;    /* the only part is the whole row */
     bool in_order; /* the parts of the map are the fields, in the same order */
@@ -62,19 +64,11 @@ static const struct data_part *find_part(const struct binding_side *s, const cha
     return NULL;
 }
 
-static const struct record_field *find_field(const struct binding_side *s, const char *name)
-{
-    for (size_t i = 0; i < s->fields->n; i++)
-        if (str_eq(s->fields->v[i].name, name))
-            return &s->fields->v[i];
-    return NULL;
-}
-
 /* What number `k` of part p names; NULL: no field. */
 static const struct record_field *part_field(const struct binding_side *s, const struct data_part *p, size_t k)
 {
     if (!s->in_order)
-        return find_field(s, p->from.items[k]);
+        return map_get(s->by_name, p->from.items[k]);
     for (const struct data_part *before = s->parts->v; before < p; before++)
         k += before->from.n;
     return k < s->fields->n ? &s->fields->v[k] : NULL;
@@ -148,7 +142,7 @@ static int bind_port(const struct binding_side *s, const struct named_shape *por
 {
     char names[LIST_TEXT];
     const struct data_part *p = find_part(s, port->name);
-    const struct record_field *f = find_field(s, port->name);
+    const struct record_field *f = map_get(s->by_name, port->name);
     t->name = port->name;
     if (p != NULL && !s->of_arrays)
         return bind_part(s, port, p, t, e);
@@ -161,13 +155,17 @@ static int bind_port(const struct binding_side *s, const struct named_shape *por
     return 0;
 }
 
-static int bind_side(const struct binding_side *s, struct binding *ret, struct err *e)
+static int bind_side(struct binding_side *s, struct binding *ret, struct err *e)
 {
     AUTO_FINI(binding) b = { .v = NULL };
+    AUTO_FINI(map) by_name = { 0 };
     if (check_parts(s, e) < 0)
         return -1;
     if (s->nports == 1 && (s->parts->n == 0 || s->whole))
         return 0;
+    for (size_t i = 0; i < s->fields->n; i++)
+        map_put(&by_name, s->fields->v[i].name, &s->fields->v[i]);
+    s->by_name = &by_name;
     b.v = xcalloc(s->nports, sizeof(b.v[0]));
     for (size_t i = 0; i < s->nports; i++) {
         b.n = i + 1;
@@ -192,35 +190,35 @@ static int check_label(const struct model *m, size_t i, const struct bound_tenso
 int binding_of_inputs(const struct model *m, const struct data_parts *parts, const struct record_fields *fields,
                       bool of_arrays, struct binding *ret, struct err *e)
 {
-    const struct binding_side s = { .what = "input",
-                                    .of = "feature",
-                                    .key = of_arrays ? "features" : "inputs",
-                                    .port = model_input,
-                                    .check = check_input,
-                                    .m = m,
-                                    .nports = model_inputs(m),
-                                    .parts = parts,
-                                    .fields = fields,
-                                    .of_arrays = of_arrays,
-                                    .whole = of_arrays };
+    struct binding_side s = { .what = "input",
+                              .of = "feature",
+                              .key = of_arrays ? "features" : "inputs",
+                              .port = model_input,
+                              .check = check_input,
+                              .m = m,
+                              .nports = model_inputs(m),
+                              .parts = parts,
+                              .fields = fields,
+                              .of_arrays = of_arrays,
+                              .whole = of_arrays };
     return bind_side(&s, ret, e);
 }
 
 int binding_of_outputs(const struct model *m, const struct data_parts *parts, const struct record_fields *fields,
                        bool of_arrays, struct binding *ret, struct err *e)
 {
-    const struct binding_side s = { .what = "output",
-                                    .of = "label",
-                                    .key = of_arrays ? "labels" : "label",
-                                    .port = model_output,
-                                    .check = check_label,
-                                    .m = m,
-                                    .nports = model_outputs(m),
-                                    .parts = parts,
-                                    .fields = fields,
-                                    .of_arrays = of_arrays,
-                                    .whole = true,
-                                    .in_order = true };
+    struct binding_side s = { .what = "output",
+                              .of = "label",
+                              .key = of_arrays ? "labels" : "label",
+                              .port = model_output,
+                              .check = check_label,
+                              .m = m,
+                              .nports = model_outputs(m),
+                              .parts = parts,
+                              .fields = fields,
+                              .of_arrays = of_arrays,
+                              .whole = true,
+                              .in_order = true };
     return bind_side(&s, ret, e);
 }
 
@@ -245,12 +243,9 @@ void binding_gather(const struct bound_tensor *t, const float *rows, size_t widt
     }
 }
 
-size_t binding_find(const struct binding *b, size_t i)
+void binding_mark(const struct bound_tensor *t, size_t mark, size_t *ret)
 {
-    size_t k = 0;
-    for (; k < b->n; k++)
-        for (size_t r = 0; r < b->v[k].nruns; r++)
-            if (i >= b->v[k].runs[r].at && i - b->v[k].runs[r].at < b->v[k].runs[r].n)
-                return k;
-    return k;
+    for (size_t k = 0; k < t->nruns; k++)
+        for (size_t i = 0; i < t->runs[k].n; i++)
+            ret[t->runs[k].at + i] = mark;
 }

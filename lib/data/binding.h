@@ -35,7 +35,7 @@ MUST_USE int binding_of_outputs(const struct model *m, const struct data_parts *
 uint64_t binding_hash(const struct binding *b);
 /* The rows of one tensor: n examples from rows of `width` numbers each. */
 void binding_gather(const struct bound_tensor *t, const float *rows, size_t width, size_t n, float *ret);
-/* The tensor that number i of a row belongs to; b->n: none. */
-size_t binding_find(const struct binding *b, size_t i);
+/* Writes `mark` to ret[i] of each number i of a row that belongs to the tensor. */
+void binding_mark(const struct bound_tensor *t, size_t mark, size_t *ret);
 
 #endif

@@ -115,7 +115,9 @@ static void make_ranges(struct loader *l, const struct model *m)
         return;
     l->range_of = xcalloc(l->y_count + 1, sizeof(l->range_of[0]));
     for (size_t i = 0; i < l->y_count; i++)
-        l->range_of[i] = binding_find(l->outputs, i);
+        l->range_of[i] = n;
+    for (size_t k = 0; k < n; k++)
+        binding_mark(&l->outputs->v[k], k, l->range_of);
 }
 
 int loader_new(const struct dataset *d, const struct ordinal_space *space, const struct model *labels_of,

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/map.h"
 #include "base/str.h"
 
 int data_parts_column(const struct node *n, char text[COLUMN_NUMBER_MAX], const char **ret, struct err *e)
@@ -14,7 +15,8 @@ int data_parts_column(const struct node *n, char text[COLUMN_NUMBER_MAX], const 
     return 0;
 }
 
-static int add_from(struct data_part *p, const struct node *n, struct err *e)
+/* seen: the columns of the part so far. */
+static int add_from(struct data_part *p, struct map *seen, const struct node *n, struct err *e)
 {
     char text[COLUMN_NUMBER_MAX];
     const char *name;
@@ -22,19 +24,21 @@ static int add_from(struct data_part *p, const struct node *n, struct err *e)
         return -1;
     if (name[0] == '\0')
         return node_error(n, e, "is empty");
-    if (strlist_has(&p->from, name))
+    if (map_get(seen, name) != NULL)
         return node_error(n, e, "'%.60s' is named twice", name);
+    map_put(seen, name, p);
     strlist_add(&p->from, name);
     return 0;
 }
 
 static int read_part(struct data_part *p, const struct node *n, bool lists, struct err *e)
 {
+    AUTO_FINI(map) seen = { 0 };
     if (!lists || !json_is_array(n->v))
-        return add_from(p, n, e);
+        return add_from(p, &seen, n, e);
     for (size_t i = 0; i < node_size(n); i++) {
         struct node one = node_item(n, i);
-        if (add_from(p, &one, e) < 0)
+        if (add_from(p, &seen, &one, e) < 0)
             return -1;
     }
     return p->from.n > 0 ? 0 : node_error(n, e, "names no column");
