@@ -196,23 +196,23 @@ int bundle_read_string(struct bundle *b, const struct bundle_entry *entry, size_
 /* ---- partitioned variables ---- */
 
 /* A requested range of bytes of a tensor, and its destination. */
-struct window {
+struct byte_range {
     uint64_t offset;
     size_t n;
     unsigned char *to;
 };
 
-static void copy_run(const struct window *w, uint64_t at, const unsigned char *from, uint64_t n)
+static void copy_run(const struct byte_range *range, uint64_t at, const unsigned char *from, uint64_t n)
 {
-    uint64_t begin = MAX(at, w->offset), end = MIN(at + n, w->offset + w->n);
+    uint64_t begin = MAX(at, range->offset), end = MIN(at + n, range->offset + range->n);
     if (begin < end)
-        memcpy(w->to + (begin - w->offset), from + (begin - at), (size_t)(end - begin));
+        memcpy(range->to + (begin - range->offset), from + (begin - at), (size_t)(end - begin));
 }
 
-/* Copies the bytes of one part that are in the window. A part is runs of contiguous bytes: trailing axes that it has
+/* Copies the bytes of one part that are in the range. A part is runs of contiguous bytes: trailing axes that it has
  * whole belong to one run; the others are counted through like an odometer. */
 static void copy_part(const struct shape *shape, size_t each, const struct bundle_slice *s, const unsigned char *from,
-                      const struct window *w)
+                      const struct byte_range *range)
 {
     uint64_t stride[SHAPE_MAX_RANK] = { 0 }, run = each, at = 0;
     int64_t counter[SHAPE_MAX_RANK] = { 0 };
@@ -227,7 +227,7 @@ static void copy_part(const struct shape *shape, size_t each, const struct bundl
     if (axis >= 0)
         run *= (uint64_t)s->length[axis--];
     for (;; from += run) {
-        copy_run(w, at, from, run);
+        copy_run(range, at, from, run);
         int i = axis;
         while (i >= 0 && ++counter[i] == s->length[i]) {
             at -= (uint64_t)(s->length[i] - 1) * stride[i];
@@ -239,13 +239,13 @@ static void copy_part(const struct shape *shape, size_t each, const struct bundl
     }
 }
 
-static void read_parts(const struct bundle *b, const struct bundle_item *item, const struct window *w)
+static void read_parts(const struct bundle *b, const struct bundle_item *item, const struct byte_range *range)
 {
     for (size_t i = 0; i < item->nslices; i++) {
         const struct bundle_slice *s = &item->slices[i];
         const struct bundle_item *part = &b->index.items[s->part];
         if (part->entry.size > 0)
-            copy_part(&item->entry.shape, dtype_size(item->entry.dtype), s, bytes_of(b, part), w);
+            copy_part(&item->entry.shape, dtype_size(item->entry.dtype), s, bytes_of(b, part), range);
     }
 }
 
@@ -263,9 +263,9 @@ int bundle_read(struct bundle *b, const struct bundle_entry *entry, size_t offse
         return -1;
     if (n == 0)
         return 0;
-    const struct window w = { .offset = offset, .n = n, .to = ret };
+    const struct byte_range range = { .offset = offset, .n = n, .to = ret };
     if (item->nslices > 0)
-        read_parts(b, item, &w);
+        read_parts(b, item, &range);
     else
         memcpy(ret, bytes_of(b, item) + offset, n);
     return 0;
