@@ -3,6 +3,7 @@
 #include "nn/catalog.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -130,22 +131,36 @@ static int parse_number(const struct arg *a, const struct node *n, double *ret, 
     return 0;
 }
 
-/* Python's spelling of "not used": absent, null, false, 0. */
+/* Is v what Python writes as `text`: 'nearest', 1, False? False and 0 are the same to Python. */
+static bool is_literal(const json_t *v, const char *text)
+{
+    if (text[0] == '\'')
+        return json_is_string(v) && strlen(text) == json_string_length(v) + 2 &&
+               strncmp(json_string_value(v), text + 1, json_string_length(v)) == 0;
+    double only = str_eq(text, "False") ? 0 : strtod(text, NULL);
+    return json_is_false(v) ? only == 0 : json_is_number(v) && json_number_value(v) == only;
+}
+
+/* Absent, null, or the default; where that is None, also false and 0. */
 static int check_unused(const struct arg *a, const struct node *n, struct err *e)
 {
-    const json_t *v = n->v;
-    if (json_is_false(v) || (json_is_number(v) && json_number_value(v) == 0.0))
+    const char *text = a->text != NULL ? a->text : "0";
+    if (is_literal(n->v, text))
         return 0;
-    return node_error(n, e, "'%s' is not supported yet; leave it out", a->name);
+    if (str_eq(text, "0") || str_eq(text, "False"))
+        return node_error(n, e, "'%s' is not supported yet; leave it out", a->name);
+    return node_error(n, e, "only %s is supported yet", text);
 }
 
 static int parse_entry(const struct arg *a, const struct node *n, int64_t *ret, struct err *e)
 {
     int64_t v = 0;
-    if (node_i64(n, -INT32_MAX, INT32_MAX, &v, e) < 0)
+    if (node_i64(n, INT64_MIN, INT64_MAX, &v, e) < 0)
         return -1;
     if (!in_range(a->range, (double)v))
         return node_error(n, e, "must be %s, not %lld", range_text(a->range), (long long)v);
+    if (v < -INT32_MAX || v > INT32_MAX)
+        return node_error(n, e, "%lld is too large", (long long)v);
     *ret = v;
     return 0;
 }
@@ -156,6 +171,8 @@ static int parse_list(const struct arg *a, const struct node *n, struct arg_list
     bool single = !json_is_array(n->v);
     if (single && a->most > 1 && a->least != a->most && node_array(n, e) < 0)
         return -1;
+    if (!single && node_size(n) != (size_t)a->least && a->least == a->most)
+        return node_error(n, e, "has %zu entries; it must have %d", node_size(n), a->least);
     if (!single && (node_size(n) < (size_t)a->least || node_size(n) > (size_t)a->most))
         return node_error(n, e, "has %zu entries; it must have %d to %d", node_size(n), a->least, a->most);
     if (!single)
