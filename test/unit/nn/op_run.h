@@ -2,6 +2,7 @@
 #ifndef TRAINYARD_TEST_OP_RUN_H
 #define TRAINYARD_TEST_OP_RUN_H
 
+#include <math.h>
 #include <string.h>
 
 #include "../check_main.h"
@@ -54,6 +55,15 @@ static inline json_t *op_run_joined(const char *class_name, json_t *args, const 
                      "layers", layers, "input_layers", "in", 0, 0, "output_layers", "join", 0, 0);
 }
 
+/* n floats that an op has to write before it reads them. */
+static inline float *op_run_undefined(size_t n)
+{
+    float *v = xcalloc(n + 1, sizeof(*v));
+    for (size_t i = 0; i < n; i++)
+        v[i] = NAN;
+    return v;
+}
+
 /* A layer: class with arguments on inputs of shapes `in`, for n examples. Parameters have their initial values; x is
  * zero. */
 static inline void op_run_init(struct op_run *r, const char *class_name, json_t *args, const struct shape *in,
@@ -80,11 +90,10 @@ static inline void op_run_init(struct op_run *r, const char *class_name, json_t 
     r->params = xcalloc(r->m->size + 1, sizeof(float));
     r->grads = xcalloc(r->m->size + 1, sizeof(float));
     r->x = xcalloc(r->in, sizeof(float));
-    r->y = xcalloc(r->out, sizeof(float));
+    r->y = op_run_undefined(r->out);
     r->dy = xcalloc(r->out, sizeof(float));
-    r->dx = xcalloc(r->in, sizeof(float));
-    size_t scratch = r->op->scratch != NULL ? r->op->scratch(l, n, true) : 0;
-    r->scratch = xcalloc(scratch + 1, sizeof(float));
+    r->dx = op_run_undefined(r->in);
+    r->scratch = op_run_undefined(r->op->scratch != NULL ? r->op->scratch(l, n, true) : 0);
     model_init(r->m, 1, r->params);
     r->c = (struct op_ctx){ .l = l, .n = n, .training = training, .dy = r->dy, .scratch = r->scratch, .seed = 5 };
     size_t at = 0;

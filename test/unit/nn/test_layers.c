@@ -69,6 +69,8 @@ static void run_case(const json_t *c)
         in[k] = golden_shape(json_array_get(inputs, k), 1);
     op_run_init(&r, json_string_value(json_object_get(config, "class")), args, in, nin, (size_t)whole.dim[0],
                 wants_training(c));
+    struct shape out = golden_shape(json_object_get(c, "output"), 1);
+    ck_assert_msg(shape_eq(&out, &r.c.l->out), "%s: another shape", json_string_value(json_object_get(c, "name")));
     float *x = r.x;
     for (size_t k = 0; k < nin; x += r.each[k++])
         load(x, json_array_get(inputs, k));
