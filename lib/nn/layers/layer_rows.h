@@ -15,6 +15,17 @@ enum { SLOPE = ARG_FIRST_OWN };
 enum { CONCATENATE_AXIS = ARG_FIRST_OWN };
 enum { DOT_NORMALIZE = ARG_FIRST_OWN };
 
+enum { KERNEL_PART, BIAS_PART };
+struct weighted { /* layer.own of Dense: how its kernel and its bias begin, and what they cost */
+    struct initializer init[2];
+    struct regularizer regularizer[2];
+};
+/* activation and the arguments of kernel and bias. */
+MUST_USE int weighted_read(struct layer *l, const struct node *config, struct weighted *ret, struct err *e);
+/* The last axis of the kernel is that of the bias. */
+void weighted_variables(struct layer *l, const struct weighted *w, struct shape kernel, bool bias);
+void weighted_config(const struct layer *l, const struct weighted *w, json_t *config);
+
 enum { NORMALIZATION_MEAN, NORMALIZATION_VARIANCE };
 struct normalization { /* layer.own of Normalization */
     struct values given[2];
