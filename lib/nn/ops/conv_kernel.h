@@ -1,0 +1,39 @@
+/* conv_kernel - the ways to compute a convolution; op_conv.c takes the first one that fits.
+ *
+ * Shapes, row-major: x and dx (n, in height, in width, channels); w and dw (window height, window width, channels, out
+ * channels), as in Keras; y and dy (n, out height, out width, out channels). A sequence has height 1. Positions outside
+ * of the input are zeros.
+ *
+ * Ownership: the caller owns everything, and gives scratch() floats; nothing in them is kept between calls. Buffers do
+ * not overlap, and need no alignment. Thread-safe: no state. Deterministic: the same call gives the same bits. No
+ * errors: the caller guarantees that all shapes fit together. Private to lib/nn.
+ */
+#ifndef TRAINYARD_NN_OPS_CONV_KERNEL_H
+#define TRAINYARD_NN_OPS_CONV_KERNEL_H
+
+#include "nn/layers/layer_window.h"
+
+struct conv_grads { /* of backward */
+    const float *dy;
+    float *dw, *dx; /* overwritten; NULL: not needed */
+};
+
+struct conv_kernel {
+    bool (*fits)(const struct window_layout *at);
+    size_t (*scratch)(const struct window_layout *at, size_t n); /* of both passes */
+    void (*forward)(const struct window_layout *at, size_t n, const float *x, const float *w, float *y, float *scratch);
+    /* x is only read for dw, and w for dx. */
+    void (*backward)(const struct window_layout *at, size_t n, const float *x, const float *w,
+                     const struct conv_grads *g, float *scratch);
+};
+
+/* Any convolution: windows are copied into the rows of a matrix, which is multiplied by the kernel. Scratch: a few
+ * hundred KiB, or 32 windows if these are more. */
+extern const struct conv_kernel conv_windows;
+/* Windows of 3 x 3 side by side, by Winograd's F(2x2, 3x3). The output is cut into tiles of 2 x 2. A tile needs 16
+ * products for each pair of channels, where the direct way needs 36. It is as exact as the direct way: its factors are
+ * 1 and 1/2. backward is the exact adjoint of forward. The bits are the same with AVX2 and with AVX-512; those of y and
+ * dx of an example do not depend on the other examples. Scratch: for 64 channels in and out 0.8 MiB, for any n. */
+extern const struct conv_kernel conv_winograd;
+
+#endif
