@@ -39,7 +39,23 @@
     X(LAYER_AVERAGE, "Average")                                                                                        \
     X(LAYER_MAXIMUM, "Maximum")                                                                                        \
     X(LAYER_MINIMUM, "Minimum")                                                                                        \
-    X(LAYER_DOT, "Dot")
+    X(LAYER_DOT, "Dot")                                                                                                \
+    X(LAYER_CONV_1D, "Conv1D")                                                                                         \
+    X(LAYER_CONV_2D, "Conv2D")                                                                                         \
+    X(LAYER_MAX_POOLING_1D, "MaxPooling1D")                                                                            \
+    X(LAYER_MAX_POOLING_2D, "MaxPooling2D")                                                                            \
+    X(LAYER_AVERAGE_POOLING_1D, "AveragePooling1D")                                                                    \
+    X(LAYER_AVERAGE_POOLING_2D, "AveragePooling2D")                                                                    \
+    X(LAYER_GLOBAL_MAX_POOLING_1D, "GlobalMaxPooling1D")                                                               \
+    X(LAYER_GLOBAL_MAX_POOLING_2D, "GlobalMaxPooling2D")                                                               \
+    X(LAYER_GLOBAL_AVERAGE_POOLING_1D, "GlobalAveragePooling1D")                                                       \
+    X(LAYER_GLOBAL_AVERAGE_POOLING_2D, "GlobalAveragePooling2D")                                                       \
+    X(LAYER_ZERO_PADDING_1D, "ZeroPadding1D")                                                                          \
+    X(LAYER_ZERO_PADDING_2D, "ZeroPadding2D")                                                                          \
+    X(LAYER_CROPPING_1D, "Cropping1D")                                                                                 \
+    X(LAYER_CROPPING_2D, "Cropping2D")                                                                                 \
+    X(LAYER_UP_SAMPLING_1D, "UpSampling1D")                                                                            \
+    X(LAYER_UP_SAMPLING_2D, "UpSampling2D")
 enum layer_id {
 #define X(id, name) id,
     LAYERS(X)

@@ -5,6 +5,7 @@
 
 #include "nn/layers/layer.h"
 #include "nn/layers/layer_values.h"
+#include "nn/layers/layer_window.h"
 
 enum { DENSE_UNITS = ARG_FIRST_OWN, DENSE_USE_BIAS };
 enum { DROPOUT_RATE = ARG_FIRST_OWN, DROPOUT_SEED };
@@ -14,6 +15,10 @@ enum { RELU_MAX = ARG_FIRST_OWN, RELU_SLOPE, RELU_THRESHOLD };
 enum { SLOPE = ARG_FIRST_OWN };
 enum { CONCATENATE_AXIS = ARG_FIRST_OWN };
 enum { DOT_NORMALIZE = ARG_FIRST_OWN };
+
+enum { CONV_FILTERS = ARG_FIRST_OWN, CONV_PADDING, CONV_USE_BIAS };
+enum { POOL_PADDING = ARG_FIRST_OWN };
+enum { GLOBAL_POOL_KEEPDIMS = ARG_FIRST_OWN };
 
 enum { KERNEL_PART, BIAS_PART };
 struct weighted { /* layer.own of Dense: how its kernel and its bias begin, and what they cost */
@@ -25,6 +30,15 @@ MUST_USE int weighted_read(struct layer *l, const struct node *config, struct we
 /* The last axis of the kernel is that of the bias. */
 void weighted_variables(struct layer *l, const struct weighted *w, struct shape kernel, bool bias);
 void weighted_config(const struct layer *l, const struct weighted *w, json_t *config);
+
+struct margins { /* layer.own of ZeroPadding and Cropping: before and after each axis */
+    int axes;    /* 1: a sequence, 2: an image; the others of `at` are 0 */
+    int64_t at[WINDOW_AXES][2];
+};
+struct scales { /* layer.own of UpSampling: how often each position is repeated */
+    int axes;
+    int64_t by[WINDOW_AXES];
+};
 
 enum { NORMALIZATION_MEAN, NORMALIZATION_VARIANCE };
 struct normalization { /* layer.own of Normalization */
@@ -60,12 +74,15 @@ typedef void layer_fini_fn(struct layer *l);
 typedef void layer_config_fn(const struct layer *l, json_t *config);
 
 layer_read_fn dense_read, reshape_read, activation_read, relu_read, leaky_relu_read, elu_read, softmax_read,
-    dropout_read, rescaling_read, normalization_read, batch_normalization_read, dot_read;
+    dropout_read, rescaling_read, normalization_read, batch_normalization_read, dot_read, conv1d_read, conv2d_read,
+    pool1d_read, pool2d_read, global_pool_read, margins1d_read, margins2d_read, up_sampling1d_read, up_sampling2d_read;
 layer_shape_fn dense_shape, flatten_shape, reshape_shape, rescaling_shape, normalization_shape,
-    batch_normalization_shape, merge_shape, subtract_shape, concatenate_shape, dot_shape;
-layer_variables_fn dense_variables, normalization_variables, batch_normalization_variables;
+    batch_normalization_shape, merge_shape, subtract_shape, concatenate_shape, dot_shape, conv_shape, pool_shape,
+    global_pool1d_shape, global_pool2d_shape, zero_padding_shape, cropping_shape, up_sampling_shape;
+layer_variables_fn dense_variables, conv_variables, normalization_variables, batch_normalization_variables;
 layer_config_fn dense_config, flatten_config, reshape_config, activation_config, relu_config, axis_config,
-    rescaling_config, normalization_config, batch_normalization_config, dot_config;
+    rescaling_config, normalization_config, batch_normalization_config, dot_config, conv_config, pool_config,
+    global_pool_config, margins_config, up_sampling_config;
 layer_fini_fn rescaling_fini, normalization_fini;
 
 /* The axis along which Concatenate joins, of one example: from 0. */

@@ -89,6 +89,48 @@ static const struct arg DOT_ARGS[] = {
     [DOT_NORMALIZE] = ARG_OF("normalize", ARG_FLAG, 0, ARG_ANY),
     { .name = "axes", .kind = ARG_LIST, .range = ARG_ANY, .least = 2, .most = 2, .required = true },
 };
+
+/* ---- windows over images and sequences ---- */
+
+#define DATA_FORMAT ARG_OWN("data_format", "'channels_last'")
+#define CONV_ARGS(axes, paddings, one)                                                                                 \
+    {                                                                                                                  \
+        LAYER_ARGS, [CONV_FILTERS] = ARG_NEEDED("filters", ARG_INTEGER, ARG_AT_LEAST_ONE),                             \
+                    [CONV_PADDING] = ARG_ONE_OF("padding", paddings),                                                  \
+                    [CONV_USE_BIAS] = ARG_OF("use_bias", ARG_FLAG, 1, ARG_ANY),                                        \
+                    { .name = "kernel_size",                                                                           \
+                      .kind = ARG_LIST,                                                                                \
+                      .range = ARG_AT_LEAST_ONE,                                                                       \
+                      .least = (axes),                                                                                 \
+                      .most = (axes),                                                                                  \
+                      .required = true },                                                                              \
+                    ARG_TUPLE("strides", ARG_AT_LEAST_ONE, axes, axes, one),                                           \
+                    ARG_TUPLE("dilation_rate", ARG_AT_LEAST_ONE, axes, axes, one), DATA_FORMAT,                        \
+                    ARG_REFUSE_BUT("groups", "1"), ARG_OWN("activation", "None"),                                      \
+                    ARG_OWN("kernel_initializer", "'glorot_uniform'"), ARG_OWN("bias_initializer", "'zeros'"),         \
+                    ARG_OWN("kernel_regularizer", "None"), ARG_OWN("bias_regularizer", "None"),                        \
+                    ARG_REFUSE("activity_regularizer"), ARG_REFUSE("kernel_constraint"), ARG_REFUSE("bias_constraint") \
+    }
+static const struct arg CONV_1D_ARGS[] = CONV_ARGS(1, WINDOW_PADDINGS_OF_STEPS, "1");
+static const struct arg CONV_2D_ARGS[] = CONV_ARGS(2, WINDOW_PADDINGS, "(1, 1)");
+#define POOL_ARGS(axes, two)                                                                                           \
+    {                                                                                                                  \
+        LAYER_ARGS, [POOL_PADDING] = ARG_ONE_OF("padding", WINDOW_PADDINGS),                                           \
+                    ARG_TUPLE("pool_size", ARG_AT_LEAST_ONE, axes, axes, two),                                         \
+                    ARG_TUPLE("strides", ARG_AT_LEAST_ONE, axes, axes, "pool_size"), DATA_FORMAT                       \
+    }
+static const struct arg POOL_1D_ARGS[] = POOL_ARGS(1, "2");
+static const struct arg POOL_2D_ARGS[] = POOL_ARGS(2, "(2, 2)");
+static const struct arg GLOBAL_POOL_ARGS[] = {
+    LAYER_ARGS, [GLOBAL_POOL_KEEPDIMS] = ARG_OF("keepdims", ARG_FLAG, 0, ARG_ANY), DATA_FORMAT
+};
+static const struct arg ZERO_PADDING_ARGS[] = { LAYER_ARGS, ARG_OWN("padding", "1"), DATA_FORMAT };
+static const struct arg CROPPING_1D_ARGS[] = { LAYER_ARGS, ARG_OWN("cropping", "1") };
+static const struct arg CROPPING_2D_ARGS[] = { LAYER_ARGS, ARG_OWN("cropping", "0"), DATA_FORMAT };
+static const struct arg UP_SAMPLING_1D_ARGS[] = { LAYER_ARGS, ARG_TUPLE("size", ARG_AT_LEAST_ONE, 1, 1, "2") };
+static const struct arg UP_SAMPLING_2D_ARGS[] = { LAYER_ARGS, ARG_TUPLE("size", ARG_AT_LEAST_ONE, 2, 2, "(2, 2)"),
+                                                  DATA_FORMAT, ARG_REFUSE_BUT("interpolation", "'nearest'") };
+
 #define MERGED                                                                                                         \
     ", element by element; shapes are aligned from the last axis, and axes of size 1 repeated; in functional models"
 
@@ -97,6 +139,23 @@ static const struct arg DOT_ARGS[] = {
     .k = { .names = { __VA_ARGS__ }, .args = (args_), .nargs = COUNT_OF(args_), .about = (about_) },                   \
     .auto_name = (auto_name_)
 #define ROW(class_name, args_, auto_name_, about_) ROW_OF_NAMES(args_, auto_name_, about_, class_name)
+
+#define CONV_ROW(args, auto_name, read, ...)                                                                           \
+    {                                                                                                                  \
+        ROW_OF_NAMES(args, auto_name, "activation(the windows of x, each times kernel, + bias)", __VA_ARGS__), read,   \
+            conv_shape, conv_variables, conv_config                                                                    \
+    }
+#define POOL_ROW(args, auto_name, about, read, ...)                                                                    \
+    {                                                                                                                  \
+        ROW_OF_NAMES(args, auto_name, about, __VA_ARGS__), read, pool_shape, NULL, pool_config                         \
+    }
+#define GLOBAL_POOL_ROW(auto_name, about, shape, ...)                                                                  \
+    {                                                                                                                  \
+        ROW_OF_NAMES(GLOBAL_POOL_ARGS, auto_name, about, __VA_ARGS__), global_pool_read, shape, NULL,                  \
+            global_pool_config                                                                                         \
+    }
+#define MAX_ABOUT     "the largest value of each window, of every channel"
+#define AVERAGE_ABOUT "the mean of each window, of every channel; padding does not count"
 
 const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_DENSE] = { ROW("Dense", DENSE_ARGS, "dense", "activation(x kernel + bias)"), dense_read, dense_shape,
@@ -147,12 +206,47 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_DOT] = { ROW("Dot", DOT_ARGS, "dot",
                         "the products of two tensors along axes, with normalize the cosines; in functional models"),
                     .read = dot_read, .shape = dot_shape, .config = dot_config, .joins = true },
+    [LAYER_CONV_1D] = CONV_ROW(CONV_1D_ARGS, "conv1d", conv1d_read, "Conv1D", "Convolution1D"),
+    [LAYER_CONV_2D] = CONV_ROW(CONV_2D_ARGS, "conv2d", conv2d_read, "Conv2D", "Convolution2D"),
+    [LAYER_MAX_POOLING_1D] =
+        POOL_ROW(POOL_1D_ARGS, "max_pooling1d", MAX_ABOUT, pool1d_read, "MaxPooling1D", "MaxPool1D"),
+    [LAYER_MAX_POOLING_2D] =
+        POOL_ROW(POOL_2D_ARGS, "max_pooling2d", MAX_ABOUT, pool2d_read, "MaxPooling2D", "MaxPool2D"),
+    [LAYER_AVERAGE_POOLING_1D] =
+        POOL_ROW(POOL_1D_ARGS, "average_pooling1d", AVERAGE_ABOUT, pool1d_read, "AveragePooling1D", "AvgPool1D"),
+    [LAYER_AVERAGE_POOLING_2D] =
+        POOL_ROW(POOL_2D_ARGS, "average_pooling2d", AVERAGE_ABOUT, pool2d_read, "AveragePooling2D", "AvgPool2D"),
+    [LAYER_GLOBAL_MAX_POOLING_1D] = GLOBAL_POOL_ROW("global_max_pooling1d", "the largest value of each channel",
+                                                    global_pool1d_shape, "GlobalMaxPooling1D", "GlobalMaxPool1D"),
+    [LAYER_GLOBAL_MAX_POOLING_2D] = GLOBAL_POOL_ROW("global_max_pooling2d", "the largest value of each channel",
+                                                    global_pool2d_shape, "GlobalMaxPooling2D", "GlobalMaxPool2D"),
+    [LAYER_GLOBAL_AVERAGE_POOLING_1D] =
+        GLOBAL_POOL_ROW("global_average_pooling1d", "the mean of each channel", global_pool1d_shape,
+                        "GlobalAveragePooling1D", "GlobalAvgPool1D"),
+    [LAYER_GLOBAL_AVERAGE_POOLING_2D] =
+        GLOBAL_POOL_ROW("global_average_pooling2d", "the mean of each channel", global_pool2d_shape,
+                        "GlobalAveragePooling2D", "GlobalAvgPool2D"),
+    [LAYER_ZERO_PADDING_1D] = { ROW("ZeroPadding1D", ZERO_PADDING_ARGS, "zero_padding1d",
+                                    "zeros before and after; padding: a number, or (before, after)"),
+                                margins1d_read, zero_padding_shape, NULL, margins_config },
+    [LAYER_ZERO_PADDING_2D] = { ROW("ZeroPadding2D", ZERO_PADDING_ARGS, "zero_padding2d",
+                                    "zeros around; padding: a number, or for each axis a number or (before, after)"),
+                                margins2d_read, zero_padding_shape, NULL, margins_config },
+    [LAYER_CROPPING_1D] = { ROW("Cropping1D", CROPPING_1D_ARGS, "cropping1d",
+                                "without the first and last steps; cropping: a number, or (before, after)"),
+                            margins1d_read, cropping_shape, NULL, margins_config },
+    [LAYER_CROPPING_2D] = { ROW("Cropping2D", CROPPING_2D_ARGS, "cropping2d",
+                                "without the border; cropping: a number, or for each axis a number or (before, after)"),
+                            margins2d_read, cropping_shape, NULL, margins_config },
+    [LAYER_UP_SAMPLING_1D] = { ROW("UpSampling1D", UP_SAMPLING_1D_ARGS, "up_sampling1d", "each step size times"),
+                               up_sampling1d_read, up_sampling_shape, NULL, up_sampling_config },
+    [LAYER_UP_SAMPLING_2D] = { ROW("UpSampling2D", UP_SAMPLING_2D_ARGS, "up_sampling2d",
+                                   "each row and column size times"),
+                               up_sampling2d_read, up_sampling_shape, NULL, up_sampling_config },
 };
 
 /* In Keras, not here yet: refused with a message that states that. */
 static const char *const LATER[] = {
-    "Conv1D",
-    "Conv2D",
     "Conv3D",
     "Conv1DTranspose",
     "Conv2DTranspose",
@@ -161,22 +255,8 @@ static const char *const LATER[] = {
     "DepthwiseConv2D",
     "SeparableConv1D",
     "SeparableConv2D",
-    "MaxPooling1D",
-    "MaxPooling2D",
     "MaxPooling3D",
-    "AveragePooling1D",
-    "AveragePooling2D",
     "AveragePooling3D",
-    "GlobalMaxPooling1D",
-    "GlobalMaxPooling2D",
-    "GlobalAveragePooling1D",
-    "GlobalAveragePooling2D",
-    "ZeroPadding1D",
-    "ZeroPadding2D",
-    "Cropping1D",
-    "Cropping2D",
-    "UpSampling1D",
-    "UpSampling2D",
     "Embedding",
     "LSTM",
     "GRU",

@@ -13,6 +13,27 @@
         .forward = op_merge_forward, .backward = op_merge_backward, .scratch = op_merge_scratch, .in_place = true      \
     }
 
+#define CONV                                                                                                           \
+    {                                                                                                                  \
+        .forward = op_conv_forward, .backward = op_conv_backward, .scratch = op_conv_scratch, .tail = TAIL_OUTPUT      \
+    }
+#define POOL                                                                                                           \
+    {                                                                                                                  \
+        .forward = op_pool_forward, .backward = op_pool_backward, .scratch = op_pool_scratch                           \
+    }
+#define ZERO_PADDING                                                                                                   \
+    {                                                                                                                  \
+        .forward = op_zero_padding_forward, .backward = op_zero_padding_backward                                       \
+    }
+#define CROPPING                                                                                                       \
+    {                                                                                                                  \
+        .forward = op_cropping_forward, .backward = op_cropping_backward                                               \
+    }
+#define UP_SAMPLING                                                                                                    \
+    {                                                                                                                  \
+        .forward = op_up_sampling_forward, .backward = op_up_sampling_backward                                         \
+    }
+
 const struct op_row op_rows[LAYER_COUNT] = {
     [LAYER_DENSE] = { .forward = op_dense_forward,
                       .backward = op_dense_backward,
@@ -50,4 +71,20 @@ const struct op_row op_rows[LAYER_COUNT] = {
     [LAYER_MAXIMUM] = MERGE,
     [LAYER_MINIMUM] = MERGE,
     [LAYER_DOT] = { .forward = op_dot_forward, .backward = op_dot_backward, .scratch = op_dot_scratch },
+    [LAYER_CONV_1D] = CONV,
+    [LAYER_CONV_2D] = CONV,
+    [LAYER_MAX_POOLING_1D] = POOL,
+    [LAYER_MAX_POOLING_2D] = POOL,
+    [LAYER_AVERAGE_POOLING_1D] = POOL,
+    [LAYER_AVERAGE_POOLING_2D] = POOL,
+    [LAYER_GLOBAL_MAX_POOLING_1D] = POOL,
+    [LAYER_GLOBAL_MAX_POOLING_2D] = POOL,
+    [LAYER_GLOBAL_AVERAGE_POOLING_1D] = POOL,
+    [LAYER_GLOBAL_AVERAGE_POOLING_2D] = POOL,
+    [LAYER_ZERO_PADDING_1D] = ZERO_PADDING,
+    [LAYER_ZERO_PADDING_2D] = ZERO_PADDING,
+    [LAYER_CROPPING_1D] = CROPPING,
+    [LAYER_CROPPING_2D] = CROPPING,
+    [LAYER_UP_SAMPLING_1D] = UP_SAMPLING,
+    [LAYER_UP_SAMPLING_2D] = UP_SAMPLING,
 };

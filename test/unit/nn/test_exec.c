@@ -86,12 +86,19 @@ static char *compile_of(const json_t *c)
     return json_dumps(compile, 0);
 }
 
+static const char GOLDEN_MLP[] = "{\"inputShape\": [8], \"layers\": [{\"Dense\": {\"units\": 5, \"activation\": "
+                                 "\"relu\"}}, {\"Dense\": {\"units\": 3}}]}";
+static const char GOLDEN_CNN[] = "{\"inputShape\": [8, 8, 1], \"layers\": ["
+                                 "{\"Conv2D\": {\"filters\": 3, \"kernel_size\": 3, \"activation\": \"relu\", "
+                                 "\"padding\": \"same\"}}, \"MaxPooling2D\","
+                                 "{\"Conv2D\": {\"filters\": 4, \"kernel_size\": 3, \"activation\": \"relu\"}}, "
+                                 "\"Flatten\", {\"Dense\": {\"units\": 3}}]}";
+
 static void golden_run(const json_t *c)
 {
     auto_free char *compile = compile_of(c);
-    AUTO(model) *m = build("{\"inputShape\": [8], \"layers\": [{\"Dense\": {\"units\": 5, \"activation\": \"relu\"}},"
-                           "{\"Dense\": {\"units\": 3}}]}",
-                           compile);
+    const char *name = json_string_value(json_object_get(c, "name"));
+    AUTO(model) *m = build(strncmp(name, "cnn", 3) == 0 ? GOLDEN_CNN : GOLDEN_MLP, compile);
     const json_t *losses = json_object_get(c, "losses"), *after = json_object_get(c, "after");
     const struct optimizer *o = model_optimizer(m);
     auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m));
@@ -129,7 +136,7 @@ START_TEST(golden_runs)
     json_auto_t *file = golden_read("test/data/nn/models.json");
     const json_t *cases = json_object_get(file, "cases"), *c;
     size_t i;
-    ck_assert_uint_eq(json_array_size(cases), 4);
+    ck_assert_uint_eq(json_array_size(cases), 8);
     json_array_foreach(cases, i, c) golden_run(c);
 }
 END_TEST

@@ -27,6 +27,19 @@ struct gradient_case {
     {                                                                                                                  \
         .rank = 3, .dim = { 3, 2, 4 }                                                                                  \
     }
+#define STEPS                                                                                                          \
+    {                                                                                                                  \
+        .rank = 2, .dim = { 7, 2 }                                                                                     \
+    }
+#define PICTURE                                                                                                        \
+    {                                                                                                                  \
+        .rank = 3, .dim = { 4, 5, 2 }                                                                                  \
+    }
+/* As many channels as Winograd's algorithm is for. */
+#define DEEP                                                                                                           \
+    {                                                                                                                  \
+        .rank = 3, .dim = { 4, 5, 16 }                                                                                 \
+    }
 /* They fit IMAGE: its last axis, its last two with and without a size of 1. */
 #define ROW                                                                                                            \
     {                                                                                                                  \
@@ -76,6 +89,32 @@ static const struct gradient_case CASES[] = {
     { LAYER_MULTIPLY, "{}", IMAGE, true, { ROW, MIDDLE } },
     { LAYER_AVERAGE, "{}", IMAGE, true, { IMAGE, IMAGE } },
     { LAYER_AVERAGE, "{}", COLUMN, true, { MIDDLE, IMAGE } },
+    { LAYER_CONV_1D, "{\"filters\": 3, \"kernel_size\": 2, \"strides\": 2, \"activation\": \"tanh\"}", STEPS, true,
+      ALONE },
+    { LAYER_CONV_1D, "{\"filters\": 2, \"kernel_size\": 3, \"dilation_rate\": 2, \"padding\": \"causal\"}", STEPS, true,
+      ALONE },
+    { LAYER_CONV_2D, "{\"filters\": 3, \"kernel_size\": 2, \"activation\": \"gelu\"}", PICTURE, true, ALONE },
+    { LAYER_CONV_2D, "{\"filters\": 2, \"kernel_size\": [3, 2], \"strides\": [2, 1], \"padding\": \"same\"}", PICTURE,
+      true, ALONE },
+    { LAYER_CONV_2D, "{\"filters\": 2, \"kernel_size\": 1, \"use_bias\": false}", PICTURE, true, ALONE },
+    { LAYER_CONV_2D, "{\"filters\": 2, \"kernel_size\": 3, \"padding\": \"same\", \"trainable\": false}", PICTURE, true,
+      ALONE },
+    { LAYER_CONV_2D, "{\"filters\": 16, \"kernel_size\": 3, \"padding\": \"same\", \"activation\": \"gelu\"}", DEEP,
+      true, ALONE },
+    { LAYER_MAX_POOLING_1D, "{}", STEPS, true, ALONE },
+    { LAYER_MAX_POOLING_2D, "{\"pool_size\": 3, \"strides\": 2, \"padding\": \"same\"}", PICTURE, true, ALONE },
+    { LAYER_AVERAGE_POOLING_1D, "{\"padding\": \"same\"}", STEPS, true, ALONE },
+    { LAYER_AVERAGE_POOLING_2D, "{\"pool_size\": [3, 2], \"strides\": 1}", PICTURE, true, ALONE },
+    { LAYER_GLOBAL_MAX_POOLING_1D, "{}", STEPS, true, ALONE },
+    { LAYER_GLOBAL_MAX_POOLING_2D, "{\"keepdims\": true}", PICTURE, true, ALONE },
+    { LAYER_GLOBAL_AVERAGE_POOLING_1D, "{\"keepdims\": true}", STEPS, true, ALONE },
+    { LAYER_GLOBAL_AVERAGE_POOLING_2D, "{}", PICTURE, true, ALONE },
+    { LAYER_ZERO_PADDING_1D, "{\"padding\": [2, 1]}", STEPS, true, ALONE },
+    { LAYER_ZERO_PADDING_2D, "{\"padding\": [[1, 2], [0, 1]]}", PICTURE, true, ALONE },
+    { LAYER_CROPPING_1D, "{\"cropping\": [2, 1]}", STEPS, true, ALONE },
+    { LAYER_CROPPING_2D, "{\"cropping\": [[1, 0], [0, 2]]}", PICTURE, true, ALONE },
+    { LAYER_UP_SAMPLING_1D, "{\"size\": 3}", STEPS, true, ALONE },
+    { LAYER_UP_SAMPLING_2D, "{\"size\": [2, 3]}", PICTURE, true, ALONE },
     { LAYER_MAXIMUM, "{}", IMAGE, true, { IMAGE, IMAGE } },
     { LAYER_MAXIMUM, "{}", ROW, true, { IMAGE } },
     { LAYER_MINIMUM, "{}", IMAGE, true, { IMAGE, IMAGE } },
@@ -100,6 +139,20 @@ static void draw(float *v, size_t n, uint32_t name)
         float far = 0.1F + 0.7F * rng_uniform(&r);
         v[i] = rng_u32(&r) & 1 ? far : -far;
     }
+}
+
+static bool takes_largest(enum layer_id id)
+{
+    return id == LAYER_MAX_POOLING_1D || id == LAYER_MAX_POOLING_2D || id == LAYER_GLOBAL_MAX_POOLING_1D ||
+           id == LAYER_GLOBAL_MAX_POOLING_2D;
+}
+
+/* Values of which no two are as near as a STEP, so that the largest one stays the largest. */
+static void spread(float *v, size_t n)
+{
+    ck_assert_msg(n % 37 != 0 && 2.0F / (float)n > STEP, "%zu values are not spread", n);
+    for (size_t i = 0; i < n; i++)
+        v[i] = 2 * ((float)(i * 37 % n) + 0.5F) / (float)n - 1;
 }
 
 static double objective(struct op_run *r, const float *upstream)
@@ -139,6 +192,8 @@ static void check_case(const struct gradient_case *c)
     for (size_t k = 0; k < nin && (c->id == LAYER_MAXIMUM || c->id == LAYER_MINIMUM); x += r.each[k++])
         for (size_t i = 0; i < r.each[k]; i++) /* a STEP makes no ties */
             x[i] = floorf(x[i] * 16) / 16 + (float)k / 48;
+    if (takes_largest(c->id))
+        spread(r.x, r.in);
     for (size_t i = 0; i < model_variables(r.m); i++) {
         const struct variable *v = model_variable(r.m, i);
         draw(r.params + v->offset, v->count, 3 + (uint32_t)i);

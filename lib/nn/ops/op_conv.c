@@ -1,0 +1,50 @@
+/* Conv1D, Conv2D: a convolution (conv_kernel.h), bias and activation. */
+#include "nn/layers/layer_rows.h"
+#include "nn/ops/bias.h"
+#include "nn/ops/conv_kernel.h"
+#include "nn/ops/ops.h"
+
+enum { KERNEL_VAR, BIAS_VAR };
+
+/* The first one that fits. */
+static const struct conv_kernel *const CONV_KERNELS[] = { &conv_winograd, &conv_windows };
+
+static const struct conv_kernel *conv_kernel_for(const struct window_layout *at)
+{
+    size_t i = 0;
+    while (!CONV_KERNELS[i]->fits(at))
+        i++;
+    return CONV_KERNELS[i];
+}
+
+static bool has_bias(const struct layer *l)
+{
+    return l->arg[CONV_USE_BIAS] != 0;
+}
+
+static size_t outputs_of(const struct op_ctx *c)
+{
+    return c->n * shape_elements(&c->l->out) / (size_t)c->l->arg[CONV_FILTERS];
+}
+
+/* The kernel has done with it when the input of the activation is put there, and begins after that was read. */
+size_t op_conv_scratch(const struct layer *l, size_t max_n, bool training)
+{
+    const struct window_layout at = window_layout_of(l);
+    return MAX(bias_scratch(l, max_n, training), conv_kernel_for(&at)->scratch(&at, max_n));
+}
+
+void op_conv_forward(const struct op_ctx *c)
+{
+    const struct window_layout at = window_layout_of(c->l);
+    conv_kernel_for(&at)->forward(&at, c->n, c->x[0], c->w[KERNEL_VAR], c->y, c->scratch);
+    bias_forward(c, has_bias(c->l) ? c->w[BIAS_VAR] : NULL, c->scratch, outputs_of(c), at.out_channels);
+}
+
+void op_conv_backward(const struct op_ctx *c)
+{
+    const struct window_layout at = window_layout_of(c->l);
+    bias_backward(c, c->scratch, has_bias(c->l) ? c->g[BIAS_VAR] : NULL, outputs_of(c), at.out_channels);
+    const struct conv_grads g = { .dy = c->dy, .dw = c->g[KERNEL_VAR], .dx = c->dx[0] };
+    conv_kernel_for(&at)->backward(&at, c->n, c->x[0], c->w[KERNEL_VAR], &g, c->scratch);
+}

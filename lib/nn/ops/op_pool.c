@@ -1,0 +1,200 @@
+/* Pooling: the positions that have the same place in their windows, for all outputs of a line, make one loop. */
+#include "nn/layers/layer_rows.h"
+#include "nn/ops/ops.h"
+#include "nn/ops/row.h"
+
+/* Outputs side by side, and the position of each that has one place in its window. Floats. */
+struct pool_run {
+    const float *x;
+    float *y, *dy, *dx;
+    size_t n, channels, step; /* from the position of one output to that of the next */
+};
+
+/* ---- one place in the windows ---- */
+
+KERNEL static void pool_take_greater(const struct pool_run *r)
+{
+    for (size_t o = 0; o < r->n; o++) {
+        const float *restrict x = r->x + o * r->step;
+        float *restrict y = r->y + o * r->channels;
+        for (size_t i = 0; i < r->channels; i++)
+            y[i] = greater(y[i], x[i]);
+    }
+}
+
+/* The first position that has the largest value gets the gradient: dy is what no position has got yet. */
+KERNEL static void pool_give_to_largest(const struct pool_run *r)
+{
+    for (size_t o = 0; o < r->n; o++) {
+        const float *restrict x = r->x + o * r->step, *restrict y = r->y + o * r->channels;
+        float *restrict dy = r->dy + o * r->channels, *restrict dx = r->dx + o * r->step;
+        for (size_t i = 0; i < r->channels; i++) {
+            bool largest = x[i] == y[i];
+            dx[i] += largest ? dy[i] : 0.0F;
+            dy[i] = largest ? 0.0F : dy[i];
+        }
+    }
+}
+
+KERNEL static void pool_add(const struct pool_run *r)
+{
+    for (size_t o = 0; o < r->n; o++) {
+        const float *restrict x = r->x + o * r->step;
+        float *restrict y = r->y + o * r->channels;
+        for (size_t i = 0; i < r->channels; i++)
+            y[i] += x[i];
+    }
+}
+
+KERNEL static void pool_give_to_all(const struct pool_run *r)
+{
+    for (size_t o = 0; o < r->n; o++) {
+        const float *restrict dy = r->dy + o * r->channels;
+        float *restrict dx = r->dx + o * r->step;
+        for (size_t i = 0; i < r->channels; i++)
+            dx[i] += dy[i];
+    }
+}
+
+/* GlobalMaxPooling is a maximum along axes: all positions that have it share the gradient. */
+KERNEL static void pool_count_largest(const float *restrict x, const float *restrict y, float *restrict count, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        count[i] += x[i] == y[i] ? 1.0F : 0.0F;
+}
+
+KERNEL static void pool_share_among_largest(const float *restrict x, const float *restrict y, const float *restrict dy,
+                                            const float *restrict count, float *restrict dx, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dx[i] = x[i] == y[i] ? dy[i] / count[i] : 0.0F;
+}
+
+/* ---- the windows of a layer ---- */
+
+/* All positions of an image, as one window. */
+static struct window_layout pool_whole(const struct layer *l)
+{
+    size_t width = (size_t)l->in[0].dim[l->in[0].rank - 2], channels = (size_t)layer_channels(l);
+    size_t height = shape_elements(&l->in[0]) / width / channels;
+    return (struct window_layout){ .axis = { { .in = height, .out = 1, .size = height, .stride = 1, .dilation = 1 },
+                                             { .in = width, .out = 1, .size = width, .stride = 1, .dilation = 1 } },
+                                   .channels = channels,
+                                   .out_channels = channels };
+}
+
+static struct window_layout pool_layout(const struct layer *l)
+{
+    return l->own != NULL ? window_layout_of(l) : pool_whole(l);
+}
+
+static bool pool_takes_global_max(const struct layer *l)
+{
+    return l->id == LAYER_GLOBAL_MAX_POOLING_1D || l->id == LAYER_GLOBAL_MAX_POOLING_2D;
+}
+
+static bool pool_takes_max(const struct layer *l)
+{
+    return l->id == LAYER_MAX_POOLING_1D || l->id == LAYER_MAX_POOLING_2D || pool_takes_global_max(l);
+}
+
+/* The outputs whose position i of the window is not padding: first .. end - 1. */
+static void pool_outputs(const struct window_axis *a, size_t i, size_t *ret_first, size_t *ret_end)
+{
+    size_t place = i * a->dilation, room = a->in + a->before;
+    *ret_first = place >= a->before ? 0 : (a->before - place + a->stride - 1) / a->stride;
+    *ret_end = place >= room ? 0 : MIN((room - place - 1) / a->stride + 1, a->out);
+}
+
+typedef void pool_fn(const struct pool_run *r);
+
+/* Calls fn for every place in the windows of a line of outputs: by rows, then by columns. */
+static void pool_line(const struct op_ctx *c, const struct window_layout *at, size_t line, pool_fn *fn)
+{
+    const struct window_axis *h = &at->axis[WINDOW_HEIGHT], *w = &at->axis[WINDOW_WIDTH];
+    size_t image = line / h->out, row = line % h->out, top, bottom;
+    size_t reach = (w->out - 1) * w->stride, left = w->before > reach ? w->before - reach : 0;
+    size_t right = MIN(w->size, w->in + w->before); /* the columns before `left` and from `right` on are padding only */
+    window_inside(h, row, &top, &bottom);
+    for (size_t i = top; i < bottom; i++)
+        for (size_t j = left; j < right; j++) {
+            size_t first, end;
+            pool_outputs(w, j, &first, &end);
+            if (end <= first)
+                continue;
+            size_t x = (image * h->in + row * h->stride + i - h->before) * w->in + first * w->stride + j - w->before;
+            size_t y = (line * w->out + first) * at->channels;
+            fn(&(struct pool_run){ .x = c->x[0] + x * at->channels,
+                                   .y = c->y + y,
+                                   .dy = c->dy != NULL ? c->dy + y : NULL,
+                                   .dx = c->dx[0] != NULL ? c->dx[0] + x * at->channels : NULL,
+                                   .n = end - first,
+                                   .channels = at->channels,
+                                   .step = w->stride * at->channels });
+        }
+}
+
+static void pool_each_line(const struct op_ctx *c, const struct window_layout *at, pool_fn *fn)
+{
+    for (size_t line = 0; line < c->n * at->axis[WINDOW_HEIGHT].out; line++)
+        pool_line(c, at, line, fn);
+}
+
+/* v (outputs, channels) is divided by the number of positions in each window that are not padding. */
+static void pool_divide(const struct op_ctx *c, const struct window_layout *at, float *v)
+{
+    const struct window_axis *h = &at->axis[WINDOW_HEIGHT], *w = &at->axis[WINDOW_WIDTH];
+    for (size_t o = 0; o < c->n * h->out * w->out; o++, v += at->channels) {
+        size_t top, bottom, left, right;
+        window_inside(h, o / w->out % h->out, &top, &bottom);
+        window_inside(w, o % w->out, &left, &right);
+        kernel_affine(v, 1.0F / (float)((bottom - top) * (right - left)), 0.0F, v, at->channels);
+    }
+}
+
+/* ---- passes ---- */
+
+static void pool_global_max_backward(const struct op_ctx *c)
+{
+    size_t channels = op_channels(c), each = shape_elements(&c->l->in[0]) / channels;
+    for (size_t image = 0; image < c->n; image++) {
+        const float *x = c->x[0] + image * each * channels, *y = c->y + image * channels;
+        memset(c->scratch, 0, channels * sizeof(*c->scratch));
+        for (size_t i = 0; i < each; i++)
+            pool_count_largest(x + i * channels, y, c->scratch, channels);
+        for (size_t i = 0; i < each; i++)
+            pool_share_among_largest(x + i * channels, y, c->dy + image * channels, c->scratch,
+                                     c->dx[0] + (image * each + i) * channels, channels);
+    }
+}
+
+void op_pool_forward(const struct op_ctx *c)
+{
+    const struct window_layout at = pool_layout(c->l);
+    size_t n = c->n * shape_elements(&c->l->out);
+    for (size_t i = 0; i < n; i++)
+        c->y[i] = pool_takes_max(c->l) ? -HUGE_VALF : 0.0F;
+    pool_each_line(c, &at, pool_takes_max(c->l) ? pool_take_greater : pool_add);
+    if (!pool_takes_max(c->l))
+        pool_divide(c, &at, c->y);
+}
+
+size_t op_pool_scratch(const struct layer *l, size_t max_n UNUSED, bool training)
+{
+    return training && pool_takes_global_max(l) ? (size_t)layer_channels(l) : 0;
+}
+
+void op_pool_backward(const struct op_ctx *c)
+{
+    const struct window_layout at = pool_layout(c->l);
+    if (c->dx[0] == NULL)
+        return;
+    if (pool_takes_global_max(c->l)) {
+        pool_global_max_backward(c);
+        return;
+    }
+    memset(c->dx[0], 0, op_elements(c) * sizeof(float));
+    if (!pool_takes_max(c->l))
+        pool_divide(c, &at, c->dy);
+    pool_each_line(c, &at, pool_takes_max(c->l) ? pool_give_to_largest : pool_give_to_all);
+}
