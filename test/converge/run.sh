@@ -71,6 +71,23 @@ test_fashion_mnist() {
     at_least "$accuracy" 0.86 accuracy
 }
 
+# three NAME DATA BOUND: the mean of three seeds of a single process, all at once.
+three() {
+    local all=() seed
+    for seed in 7 8 9; do
+        trainyard run "$examples/$1.yaml" --data-dir "$cache/$2" --output-dir "$dir/$1-$seed" --set fit.seed=$seed >"$dir/$1-$seed.out" 2>&1 &
+    done
+    wait
+    for seed in 7 8 9; do
+        all+=("$(final "$dir/$1-$seed" accuracy)")
+    done
+    echo "    $1: accuracy ${all[*]}, mean $(mean "${all[@]}")"
+    at_least "$(mean "${all[@]}")" "$3" "mean accuracy of three seeds"
+}
+
+test_mnist_cnn() { fetched && three mnist-cnn mnist 0.985; }
+test_fashion_mnist_cnn() { fetched && three fashion-mnist-cnn fashion-mnist 0.90; }
+
 test_digits_three_seeds() {
     for seed in 7 8 9; do
         train digits "$examples/digits.yaml" "$examples" $seed

@@ -110,6 +110,18 @@ test_long_b3_identity() {
     k delete trainjob job --wait=true >/dev/null
     wait_for 180 no_secret "$secret"
 }
+
+# Further examples whose data the image has: each as it is, one after the other.
+test_long_b4_examples_of_digits() {
+    local name
+    new_namespace "${FUNCNAME[0]}"
+    for name in digits-cnn digits-sync; do
+        volume
+        k apply -f "$root/deploy/examples/$name.yaml" >/dev/null
+        want_success 180 $name
+        at_least "$(value trainjob $name '.status.progress.metrics.accuracy')" 0.9 "training accuracy of $name"
+    done
+}
 no_secret() { ! k get secret "$1" >/dev/null 2>&1; }
 
 # ---- failures ----

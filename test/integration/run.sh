@@ -802,6 +802,8 @@ test_readme_everyday_commands() {
 . "$root/test/integration/mirrored.sh"
 # shellcheck source=test/integration/graphs.sh
 . "$root/test/integration/graphs.sh"
+# shellcheck source=test/integration/images.sh
+. "$root/test/integration/images.sh"
 # shellcheck source=test/integration/predict.sh
 . "$root/test/integration/predict.sh"
 # shellcheck source=test/integration/fit.sh
