@@ -62,6 +62,39 @@ def heads():
     return keras.Model(x, [last, first, L.Dense(2, name="join")(L.Concatenate(name="both")([q, again]))], name="heads")
 
 
+def pictures():
+    return sequential(
+        L.ZeroPadding2D(((1, 0), (0, 2))),
+        L.Conv2D(5, 3, padding="same", activation="relu", name="first"),
+        L.MaxPooling2D(),
+        L.Conv2D(4, (2, 3), dilation_rate=(1, 2), use_bias=False),
+        L.BatchNormalization(),
+        L.UpSampling2D((2, 1)),
+        L.Cropping2D(((1, 0), (0, 1))),
+        L.Conv2D(6, 3, strides=2, padding="same", activation="gelu"),
+        L.AveragePooling2D((2, 1), strides=1, padding="same"),
+        L.GlobalAveragePooling2D(),
+        L.Dense(3),
+        shape=(9, 14, 2),
+    )
+
+
+def steps():
+    return sequential(
+        L.ZeroPadding1D((2, 1)),
+        L.Conv1D(5, 3, padding="causal", dilation_rate=2, activation="relu"),
+        L.MaxPooling1D(2),
+        L.UpSampling1D(2),
+        L.Conv1D(4, 2, strides=2),
+        L.Cropping1D((1, 0)),
+        L.AveragePooling1D(2, strides=1, padding="same"),
+        L.GlobalMaxPooling1D(keepdims=True),
+        L.Flatten(),
+        L.Dense(2),
+        shape=(14, 3),
+    )
+
+
 MODELS = {
     "dense": sequential(L.Dense(7, "relu", name="hidden"), L.Dense(5, "gelu", use_bias=False), L.Dense(3, "softmax", name="out")),
     "norms": sequential(L.Normalization(), L.Dense(4), L.BatchNormalization(), L.Dense(4), L.BatchNormalization(scale=False, center=False)),
@@ -75,6 +108,8 @@ MODELS = {
     "two inputs": wide_and_deep(),
     "two inputs of one tower": cosine(),
     "several outputs": heads(),
+    "pictures": pictures(),
+    "steps": steps(),
     "image": sequential(L.Rescaling(1 / 255), L.Flatten(), L.Dense(16, "relu"), L.Dense(10, "softmax"), shape=(8, 8, 1)),
 }
 

@@ -20,7 +20,8 @@ OLD = NAME == "tf_keras"
 L = K.layers
 # What an object cannot be made without.
 NEEDED = {"Dense": {"units": 3}, "Reshape": {"target_shape": (2, 2)}, "Activation": {"activation": "tanh"},
-          "Dot": {"axes": -1}, "Dropout": {"rate": 0.25}, "Rescaling": {"scale": 0.5}}
+          "Dot": {"axes": -1}, "Dropout": {"rate": 0.25}, "Rescaling": {"scale": 0.5}, "Conv1D": {"filters": 3, "kernel_size": 2},
+          "Conv2D": {"filters": 3, "kernel_size": 2}, "AveragePooling1D": {"pool_size": 2}, "AveragePooling2D": {"pool_size": 2}}
 # Other arguments than the defaults, so that these travel too.
 OTHER = {
     "Dense": [{"units": 2, "use_bias": False, "activation": "gelu", "kernel_initializer": "he_normal", "kernel_regularizer": "l2"},
@@ -38,6 +39,17 @@ OTHER = {
     "LeakyReLU": [{"alpha": 0.5} if OLD else {"negative_slope": 0.5}], "ELU": [{"alpha": 0.5}],
     "Rescaling": [{"scale": 2.0, "offset": -1.0}, {"scale": [1.0, 2.0, 3.0, 4.0]}, {"scale": 2.0, "offset": np.arange(4.0)}],
     "Activation": [{"activation": "gelu"}],
+    "Conv1D": [{"filters": 2, "kernel_size": 3, "strides": 2, "padding": "same", "activation": "relu", "use_bias": False},
+               {"filters": 2, "kernel_size": 3, "dilation_rate": 2, "padding": "causal", "kernel_regularizer": "l2"}],
+    "Conv2D": [{"filters": 2, "kernel_size": (3, 2), "strides": (2, 1), "padding": "same", "kernel_initializer": "he_normal"},
+               {"filters": 2, "kernel_size": 2, "dilation_rate": (1, 2), "activation": L.LeakyReLU()}],
+    "MaxPooling1D": [{"pool_size": 3, "strides": 1, "padding": "same"}], "AveragePooling1D": [{"pool_size": 3, "strides": 1}],
+    "MaxPooling2D": [{"pool_size": (3, 2), "strides": (1, 2), "padding": "same"}], "AveragePooling2D": [{"pool_size": 3, "padding": "same"}],
+    "GlobalMaxPooling1D": [{"keepdims": True}], "GlobalMaxPooling2D": [{"keepdims": True}],
+    "GlobalAveragePooling1D": [{"keepdims": True}], "GlobalAveragePooling2D": [{"keepdims": True}],
+    "ZeroPadding1D": [{"padding": (2, 0)}], "ZeroPadding2D": [{"padding": (2, 1)}, {"padding": ((1, 0), (2, 3))}],
+    "Cropping1D": [{"cropping": (2, 0)}], "Cropping2D": [{"cropping": 1}, {"cropping": ((1, 0), (2, 1))}],
+    "UpSampling1D": [{"size": 3}], "UpSampling2D": [{"size": (1, 3)}],
     "SGD": [{"momentum": 0.5, "nesterov": True, "clipnorm": 1.0}], "RMSprop": [{"centered": True, "momentum": 0.5}],
     "Adam": [{"amsgrad": True, "global_clipnorm": 2.0}, {"learning_rate": K.optimizers.schedules.ExponentialDecay(0.5, 100, 0.5)},
              {"learning_rate": K.optimizers.schedules.CosineDecay(0.5, 100)},
@@ -70,16 +82,21 @@ def variants(name):
     return [NEEDED.get(name, {}), *OTHER.get(name, [])]
 
 
-def sequential(layers, width=4):
-    first = L.InputLayer((width,)) if OLD else K.Input((width,))
+def sequential(layers, shape=(4,)):
+    first = L.InputLayer(shape) if OLD else K.Input(shape)
     return K.Sequential([first, *layers])
+
+
+def shape_for(name):
+    """The shape of an input for a layer of that class: a vector, a sequence or an image."""
+    return (8, 2) if name.endswith("1D") else (6, 7, 2) if name.endswith("2D") else (4,)
 
 
 def model_cases():
     for name in classes("Layers"):
         for i, arguments in enumerate(variants(name)):
             layer = getattr(L, name)(**arguments)
-            yield f"{name} {i}", branches(layer) if name in MERGES else sequential([layer])
+            yield f"{name} {i}", branches(layer) if name in MERGES else sequential([layer], shape_for(name))
     for name in classes("Activations"):
         function = name.lower()
         if hasattr(K.activations, function):
