@@ -30,6 +30,8 @@ struct conv_kernel {
 /* Any convolution: windows are copied into the rows of a matrix, which is multiplied by the kernel. Scratch: a few
  * hundred KiB, or 32 windows if these are more. */
 extern const struct conv_kernel conv_windows;
+/* Kernels of one position, with strides of 1: the input is the matrix. No scratch. */
+extern const struct conv_kernel conv_pointwise;
 /* Windows of 3 x 3 side by side, by Winograd's F(2x2, 3x3). The output is cut into tiles of 2 x 2. A tile needs 16
  * products for each pair of channels, where the direct way needs 36. It is as exact as the direct way: its factors are
  * 1 and 1/2. backward is the exact adjoint of forward. The bits are the same with AVX2 and with AVX-512; those of y and

@@ -1,5 +1,5 @@
 /* Convolutions as matrix products: the windows of some outputs are copied into the rows of a matrix, which is
- * multiplied by the kernel. Of a kernel of one position the input is that matrix. */
+ * multiplied by the kernel. */
 #include <string.h>
 
 #include "nn/ops/conv_kernel.h"
@@ -12,27 +12,15 @@ struct tiles {
     const struct window_layout *at;
     size_t window;        /* floats of a window: the rows of the kernel */
     size_t outputs, each; /* of all examples; in one tile */
-    float *windows;       /* (each, window); NULL: the input is the windows */
+    float *windows;       /* (each, window) */
 };
-
-/* A kernel of 1 x 1 that visits every position: the windows are the input. */
-static bool is_pointwise(const struct window_layout *at)
-{
-    for (int i = 0; i < WINDOW_AXES; i++)
-        if (at->axis[i].size != 1 || at->axis[i].stride != 1)
-            return false;
-    return true;
-}
 
 static struct tiles tiles_of(const struct window_layout *at, size_t n, float *scratch)
 {
     const struct window_axis *h = &at->axis[WINDOW_HEIGHT], *w = &at->axis[WINDOW_WIDTH];
     struct tiles t = { .at = at, .window = h->size * w->size * at->channels, .outputs = n * h->out * w->out };
     t.each = MIN(MAX(TILE_FLOATS / t.window, TILE_ROWS), MAX(t.outputs, 1));
-    if (is_pointwise(at))
-        t.each = MAX(t.outputs, 1);
-    else
-        t.windows = scratch;
+    t.windows = scratch;
     return t;
 }
 
@@ -44,7 +32,7 @@ static bool windows_fits(const struct window_layout *at UNUSED)
 static size_t windows_scratch(const struct window_layout *at, size_t n)
 {
     const struct tiles t = tiles_of(at, n, NULL);
-    return is_pointwise(at) ? 0 : t.each * t.window;
+    return t.each * t.window;
 }
 
 /* ---- windows ---- */
@@ -185,9 +173,8 @@ static void windows_forward(const struct window_layout *at, size_t n, const floa
     const struct tiles t = tiles_of(at, n, scratch);
     for (size_t o = 0; o < t.outputs; o += t.each) {
         size_t rows = MIN(t.each, t.outputs - o), filters = at->out_channels;
-        if (t.windows != NULL)
-            gather(&t, x, o, rows);
-        gemm_nn(t.windows != NULL ? t.windows : x, w, 0.0F, y + o * filters, rows, filters, t.window);
+        gather(&t, x, o, rows);
+        gemm_nn(t.windows, w, 0.0F, y + o * filters, rows, filters, t.window);
     }
 }
 
@@ -196,20 +183,19 @@ static void windows_backward(const struct window_layout *at, size_t n, const flo
                              const struct conv_grads *g, float *scratch)
 {
     const struct tiles t = tiles_of(at, n, scratch);
-    if (g->dx != NULL && t.windows != NULL)
+    if (g->dx != NULL)
         memset(g->dx, 0, n * at->axis[WINDOW_HEIGHT].in * at->axis[WINDOW_WIDTH].in * at->channels * sizeof(float));
     for (size_t o = 0; o < t.outputs; o += t.each) {
         size_t rows = MIN(t.each, t.outputs - o), filters = at->out_channels;
         const float *dy = g->dy + o * filters;
-        if (g->dw != NULL && t.windows != NULL)
+        if (g->dw != NULL) {
             gather(&t, x, o, rows);
-        if (g->dw != NULL)
-            gemm_tn(t.windows != NULL ? t.windows : x, dy, o > 0 ? 1.0F : 0.0F, g->dw, t.window, filters, rows);
-        if (g->dx == NULL)
-            continue;
-        gemm_nt(dy, w, 0.0F, t.windows != NULL ? t.windows : g->dx, rows, t.window, filters);
-        if (t.windows != NULL)
+            gemm_tn(t.windows, dy, o > 0 ? 1.0F : 0.0F, g->dw, t.window, filters, rows);
+        }
+        if (g->dx != NULL) {
+            gemm_nt(dy, w, 0.0F, t.windows, rows, t.window, filters);
             scatter(&t, g->dx, o, rows);
+        }
     }
 }
 

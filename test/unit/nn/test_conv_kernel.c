@@ -57,10 +57,15 @@ static const struct image_case OF_WINDOWS[] = {
     { { { 2, 5, 6, 3, 1, 5 }, { 2, 5, 6, 3, 2, 1 } } },
     { { { 30, 0, 0, 5, 1, 1 }, { 31, 2, 2, 5, 1, 1 } } },
 };
+static const struct image_case OF_POINTWISE[] = {
+    { { { 6, 0, 0, 1, 1, 1 }, { 5, 0, 0, 1, 1, 1 } } },
+    { { ONE, { 9, 0, 0, 1, 1, 2 } } },
+};
 static const size_t EXAMPLES[] = { 1, 3 };
 static const struct kernel_case KERNELS[] = {
     { &conv_winograd, OF_WINOGRAD, COUNT_OF(OF_WINOGRAD), { 16, 17, 32, 48 }, { 1, 5, 16, 33, 64 } },
     { &conv_windows, OF_WINDOWS, COUNT_OF(OF_WINDOWS), { 1, 2, 3, 17 }, { 1, 2, 5, 16, 33 } },
+    { &conv_pointwise, OF_POINTWISE, COUNT_OF(OF_POINTWISE), { 1, 2, 3, 17 }, { 1, 2, 5, 16, 33 } },
 };
 
 /* ---- buffers with guards ---- */
@@ -311,6 +316,24 @@ START_TEST(winograd_fits_where_it_is_faster)
 }
 END_TEST
 
+/* The input of a kernel of one position is its windows, unless it skips positions. */
+START_TEST(pointwise_fits_kernels_of_one_position)
+{
+    static const struct {
+        struct image_case image;
+        bool fits;
+    } CASES[] = {
+        { { { { 6, 0, 0, 1, 1, 1 }, { 5, 0, 0, 1, 1, 1 } } }, true },
+        { { { { 6, 0, 0, 1, 2, 1 }, { 5, 0, 0, 1, 1, 1 } } }, false },
+        { { { { 6, 0, 0, 1, 1, 1 }, { 5, 0, 0, 2, 1, 1 } } }, false },
+    };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        const struct conv v = conv_of(&KERNELS[2], &CASES[i].image, 1, 3, 5);
+        ck_assert_msg(conv_pointwise.fits(&v.at) == CASES[i].fits, "case %zu", i);
+    }
+}
+END_TEST
+
 /* Many channels or large images need no more than one tile. */
 START_TEST(scratch_of_windows_is_bounded)
 {
@@ -328,6 +351,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, passes, 0, COUNT_OF(KERNELS));
     tcase_add_test(t, examples_of_winograd_are_independent);
     tcase_add_test(t, winograd_fits_where_it_is_faster);
+    tcase_add_test(t, pointwise_fits_kernels_of_one_position);
     tcase_add_test(t, scratch_of_windows_is_bounded);
     suite_add_tcase(s, t);
     return s;
