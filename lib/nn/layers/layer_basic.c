@@ -1,19 +1,17 @@
 /* Layers without variables: Flatten, Reshape, Dropout, Rescaling and the activations. */
-#include "base/str.h"
 #include "nn/layers/layer_rows.h"
 
 /* ---- Flatten, Reshape ---- */
 
 int flatten_shape(struct layer *l, const struct node *at, struct err *e)
 {
-    struct node format = node_get(at, "data_format");
-    if (node_present(&format) && !str_eq(json_string_value(format.v), "channels_last"))
-        return node_error(&format, e, "only channels_last is supported");
+    if (window_check_format(at, e) < 0)
+        return -1;
     l->out = shape_of(1, (int64_t[]){ (int64_t)shape_elements(&l->in[0]) });
     return 0;
 }
 
-void flatten_config(const struct layer *l UNUSED, json_t *config)
+void channels_last_config(const struct layer *l UNUSED, json_t *config)
 {
     json_object_set_new(config, "data_format", json_string("channels_last"));
 }

@@ -61,8 +61,3 @@ int global_pool2d_shape(struct layer *l, const struct node *at, struct err *e)
 {
     return global_shape(l, 2, at, e);
 }
-
-void global_pool_config(const struct layer *l UNUSED, json_t *config)
-{
-    json_object_set_new(config, "data_format", json_string("channels_last"));
-}

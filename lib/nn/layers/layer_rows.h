@@ -80,9 +80,9 @@ layer_shape_fn dense_shape, flatten_shape, reshape_shape, rescaling_shape, norma
     batch_normalization_shape, merge_shape, subtract_shape, concatenate_shape, dot_shape, conv_shape, pool_shape,
     global_pool1d_shape, global_pool2d_shape, zero_padding_shape, cropping_shape, up_sampling_shape;
 layer_variables_fn dense_variables, conv_variables, normalization_variables, batch_normalization_variables;
-layer_config_fn dense_config, flatten_config, reshape_config, activation_config, relu_config, axis_config,
+layer_config_fn dense_config, channels_last_config, reshape_config, activation_config, relu_config, axis_config,
     rescaling_config, normalization_config, batch_normalization_config, dot_config, conv_config, pool_config,
-    global_pool_config, margins_config, up_sampling_config;
+    margins_config, up_sampling_config;
 layer_fini_fn rescaling_fini, normalization_fini;
 
 /* The axis along which Concatenate joins, of one example: from 0. */

@@ -152,7 +152,7 @@ static const struct arg UP_SAMPLING_2D_ARGS[] = { LAYER_ARGS, ARG_TUPLE("size", 
 #define GLOBAL_POOL_ROW(auto_name, about, shape, ...)                                                                  \
     {                                                                                                                  \
         ROW_OF_NAMES(GLOBAL_POOL_ARGS, auto_name, about, __VA_ARGS__), global_pool_read, shape, NULL,                  \
-            global_pool_config                                                                                         \
+            channels_last_config                                                                                       \
     }
 #define MAX_ABOUT     "the largest value of each window, of every channel"
 #define AVERAGE_ABOUT "the mean of each window, of every channel; padding does not count"
@@ -161,7 +161,7 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_DENSE] = { ROW("Dense", DENSE_ARGS, "dense", "activation(x kernel + bias)"), dense_read, dense_shape,
                       dense_variables, dense_config },
     [LAYER_FLATTEN] = { ROW("Flatten", FLATTEN_ARGS, "flatten", "one axis of all elements"), NULL, flatten_shape, NULL,
-                        flatten_config },
+                        channels_last_config },
     [LAYER_RESHAPE] = { ROW("Reshape", RESHAPE_ARGS, "reshape",
                             "the same elements in target_shape; one -1 is worked out"),
                         reshape_read, reshape_shape, NULL, reshape_config },
