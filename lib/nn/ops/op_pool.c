@@ -172,10 +172,11 @@ void op_pool_forward(const struct op_ctx *c)
 {
     const struct window_layout at = pool_layout(c->l);
     size_t n = c->n * shape_elements(&c->l->out);
+    bool max = pool_takes_max(c->l);
     for (size_t i = 0; i < n; i++)
-        c->y[i] = pool_takes_max(c->l) ? -HUGE_VALF : 0.0F;
-    pool_each_line(c, &at, pool_takes_max(c->l) ? pool_take_greater : pool_add);
-    if (!pool_takes_max(c->l))
+        c->y[i] = max ? -HUGE_VALF : 0.0F;
+    pool_each_line(c, &at, max ? pool_take_greater : pool_add);
+    if (!max)
         pool_divide(c, &at, c->y);
 }
 
