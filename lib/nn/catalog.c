@@ -258,12 +258,20 @@ int args_parse(const struct kind *k, const struct node *config, double *ret_valu
     return 0;
 }
 
+/* New reference. */
+static json_t *literal_json(const char *text)
+{
+    if (text[0] == '\'')
+        return json_stringn(text + 1, strlen(text) - 2);
+    return str_eq(text, "False") ? json_false() : json_integer((json_int_t)strtod(text, NULL));
+}
+
 static json_t *arg_config(const struct arg *a, double v)
 {
     if (a->kind == ARG_FLAG)
         return json_boolean(v != 0);
     if (a->kind == ARG_UNSUPPORTED && a->text != NULL)
-        return a->text[0] == '0' ? json_integer(0) : json_false();
+        return literal_json(a->text);
     if (a->kind == ARG_UNSUPPORTED || isnan(v))
         return json_null();
     if (a->kind == ARG_CHOICE)
@@ -274,9 +282,11 @@ static json_t *arg_config(const struct arg *a, double v)
 json_t *args_config(const struct kind *k, const double *values)
 {
     json_t *config = json_object();
-    for (size_t i = 0; i < k->nargs; i++)
-        if (k->args[i].kind != ARG_IGNORED && k->args[i].kind != ARG_OTHER && k->args[i].kind != ARG_LIST)
-            json_object_set_new(config, k->args[i].name, arg_config(&k->args[i], values[i]));
+    for (size_t i = 0; i < k->nargs; i++) {
+        const struct arg *a = &k->args[i];
+        if (a->kind != ARG_IGNORED && a->kind != ARG_OTHER && a->kind != ARG_LIST && !a->unwritten)
+            json_object_set_new(config, a->name, arg_config(a, values[i]));
+    }
     return config;
 }
 

@@ -59,7 +59,9 @@ struct arg {
     bool required;
     const char *const *choices; /* NULL-terminated, for ARG_CHOICE */
     int least, most;            /* entries of an ARG_LIST, at most ARG_LIST_MAX */
-    const char *text; /* ARG_OTHER, ARG_LIST: its default for the docs; ARG_UNSUPPORTED: "False", "0" or NULL, None */
+    const char
+        *text; /* ARG_OTHER, ARG_LIST: its default for the docs; ARG_UNSUPPORTED: "False", "1", "'x'" or NULL, None */
+    bool unwritten; /* args_config leaves it out */
 };
 #define ARG_OF(name_, kind_, fallback_, range_)                                                                        \
     {                                                                                                                  \
@@ -85,6 +87,11 @@ struct arg {
 #define ARG_REFUSE_BUT(name_, text_)                                                                                   \
     {                                                                                                                  \
         .name = (name_), .kind = ARG_UNSUPPORTED, .text = (text_)                                                      \
+    }
+/* Likewise; one of both Kerases does not know it. */
+#define ARG_REFUSE_OLD(name_, text_)                                                                                   \
+    {                                                                                                                  \
+        .name = (name_), .kind = ARG_UNSUPPORTED, .text = (text_), .unwritten = true                                   \
     }
 #define ARG_OWN(name_, text_)                                                                                          \
     {                                                                                                                  \

@@ -138,5 +138,4 @@ void up_sampling_config(const struct layer *l, json_t *config)
     }
     json_object_set_new(config, "size", json_pack("[I, I]", (json_int_t)own->by[0], (json_int_t)own->by[1]));
     json_object_set_new(config, "data_format", json_string("channels_last"));
-    json_object_set_new(config, "interpolation", json_string("nearest"));
 }

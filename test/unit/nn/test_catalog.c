@@ -81,7 +81,8 @@ START_TEST(a_bad_tuple_is_refused)
 END_TEST
 
 static const struct arg DEFAULTS[] = { ARG_REFUSE("constraint"), ARG_REFUSE_BUT("groups", "1"),
-                                       ARG_REFUSE_BUT("use_ema", "False"), ARG_REFUSE_BUT("mode", "'nearest'") };
+                                       ARG_REFUSE_BUT("use_ema", "False"), ARG_REFUSE_BUT("mode", "'nearest'"),
+                                       ARG_REFUSE_OLD("dilation", "1") };
 static const struct kind DEFAULT_KIND = { .names = { "Defaults" }, .args = DEFAULTS, .nargs = COUNT_OF(DEFAULTS) };
 
 /* Of what is not supported only the default passes, as Keras writes it. */
@@ -95,6 +96,8 @@ START_TEST(only_the_default_passes)
                                             { "{\"groups\": \"1\"}", "groups: only 1 is supported yet" },
                                             { "{\"use_ema\": true}", "not supported yet; leave it out" },
                                             { "{\"mode\": \"near\"}", "mode: only 'nearest' is supported yet" },
+                                            { "{\"dilation\": 1}", NULL },
+                                            { "{\"dilation\": 2}", "dilation: only 1 is supported yet" },
                                             { "{\"mode\": 0}", "mode: only 'nearest' is supported yet" } };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
         struct err e = { 0 };
@@ -108,6 +111,17 @@ START_TEST(only_the_default_passes)
 }
 END_TEST
 
+/* As Keras's from_config() needs them; none that one of both Kerases does not know. */
+START_TEST(defaults_are_written)
+{
+    const double values[COUNT_OF(DEFAULTS)] = { 0 };
+    json_auto_t *got = args_config(&DEFAULT_KIND, values);
+    json_auto_t *want =
+        json_loads("{\"constraint\": null, \"groups\": 1, \"use_ema\": false, \"mode\": \"nearest\"}", 0, NULL);
+    ck_assert(json_equal(got, want));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("nn/catalog");
@@ -117,6 +131,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_tuple_has_its_length);
     tcase_add_test(t, a_bad_tuple_is_refused);
     tcase_add_test(t, only_the_default_passes);
+    tcase_add_test(t, defaults_are_written);
     suite_add_tcase(s, t);
     return s;
 }
