@@ -80,22 +80,25 @@ static size_t padding_before(const struct window *w, int axis, size_t in, size_t
     return w->padding == WINDOW_SAME && end > in ? (end - in) / 2 : 0;
 }
 
-struct window_layout window_layout_of(const struct layer *l)
+struct window_layout window_layout_between(const struct window *w, const struct shape *in, const struct shape *out)
 {
-    const struct window *w = l->own;
-    struct window_layout ret = { .channels = (size_t)l->in[0].dim[w->axes],
-                                 .out_channels = (size_t)l->out.dim[w->axes] };
+    struct window_layout ret = { .channels = (size_t)in->dim[w->axes], .out_channels = (size_t)out->dim[w->axes] };
     for (int axis = 0; axis < WINDOW_AXES; axis++) {
         int i = axis - (WINDOW_AXES - w->axes);
         struct window_axis *a = &ret.axis[axis];
-        *a = (struct window_axis){ .in = i < 0 ? 1 : (size_t)l->in[0].dim[i],
-                                   .out = i < 0 ? 1 : (size_t)l->out.dim[i],
+        *a = (struct window_axis){ .in = i < 0 ? 1 : (size_t)in->dim[i],
+                                   .out = i < 0 ? 1 : (size_t)out->dim[i],
                                    .size = (size_t)w->size[axis],
                                    .stride = (size_t)w->stride[axis],
                                    .dilation = (size_t)w->dilation[axis] };
         a->before = i < 0 ? 0 : padding_before(w, axis, a->in, a->out);
     }
     return ret;
+}
+
+struct window_layout window_layout_of(const struct layer *l)
+{
+    return window_layout_between(l->own, &l->in[0], &l->out);
 }
 
 void window_inside(const struct window_axis *a, size_t o, size_t *ret_first, size_t *ret_end)

@@ -37,7 +37,8 @@ MUST_USE int window_check_format(const struct node *config, struct err *e);
 MUST_USE int window_check_input(const struct layer *l, int axes, const struct node *at, struct err *e);
 /* Sets l->out: as many positions as there are windows, and so many channels. */
 MUST_USE int window_shape(struct layer *l, int64_t channels, const struct node *at, struct err *e);
-struct window_layout window_layout_of(const struct layer *l);
+struct window_layout window_layout_between(const struct window *w, const struct shape *in, const struct shape *out);
+struct window_layout window_layout_of(const struct layer *l); /* between its input and its output */
 /* The positions i of window `o` that are not padding: *ret_first <= i < *ret_end. */
 void window_inside(const struct window_axis *a, size_t o, size_t *ret_first, size_t *ret_end);
 /* A size of each axis as Keras writes it: [3, 3]; new reference. */

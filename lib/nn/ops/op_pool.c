@@ -2,6 +2,7 @@
 #include "nn/layers/layer_rows.h"
 #include "nn/ops/ops.h"
 #include "nn/ops/row.h"
+#include "nn/ops/window_runs.h"
 
 /* Outputs side by side, and the position of each that has one place in its window. Floats. */
 struct pool_run {
@@ -98,46 +99,32 @@ static bool pool_takes_max(const struct layer *l)
     return l->id == LAYER_MAX_POOLING_1D || l->id == LAYER_MAX_POOLING_2D || pool_takes_global_max(l);
 }
 
-/* The outputs whose position i of the window is not padding: first .. end - 1. */
-static void pool_outputs(const struct window_axis *a, size_t i, size_t *ret_first, size_t *ret_end)
-{
-    size_t place = i * a->dilation, room = a->in + a->before;
-    *ret_first = place >= a->before ? 0 : (a->before - place + a->stride - 1) / a->stride;
-    *ret_end = place >= room ? 0 : MIN((room - place - 1) / a->stride + 1, a->out);
-}
-
 typedef void pool_fn(const struct pool_run *r);
 
-/* Calls fn for every place in the windows of a line of outputs: by rows, then by columns. */
-static void pool_line(const struct op_ctx *c, const struct window_layout *at, size_t line, pool_fn *fn)
+struct pool_pass {
+    const struct op_ctx *c;
+    size_t channels;
+    pool_fn *fn;
+};
+
+static void pool_place(const struct window_run *run, void *user)
 {
-    const struct window_axis *h = &at->axis[WINDOW_HEIGHT], *w = &at->axis[WINDOW_WIDTH];
-    size_t image = line / h->out, row = line % h->out, top, bottom;
-    size_t reach = (w->out - 1) * w->stride, left = w->before > reach ? w->before - reach : 0;
-    size_t right = MIN(w->size, w->in + w->before); /* the columns before `left` and from `right` on are padding only */
-    window_inside(h, row, &top, &bottom);
-    for (size_t i = top; i < bottom; i++)
-        for (size_t j = left; j < right; j++) {
-            size_t first, end;
-            pool_outputs(w, j, &first, &end);
-            if (end <= first)
-                continue;
-            size_t x = (image * h->in + row * h->stride + i - h->before) * w->in + first * w->stride + j - w->before;
-            size_t y = (line * w->out + first) * at->channels;
-            fn(&(struct pool_run){ .x = c->x[0] + x * at->channels,
-                                   .y = c->y + y,
-                                   .dy = c->dy != NULL ? c->dy + y : NULL,
-                                   .dx = c->dx[0] != NULL ? c->dx[0] + x * at->channels : NULL,
-                                   .n = end - first,
-                                   .channels = at->channels,
-                                   .step = w->stride * at->channels });
-        }
+    const struct pool_pass *pass = user;
+    const struct op_ctx *c = pass->c;
+    size_t x = run->x * pass->channels, y = run->y * pass->channels;
+    pass->fn(&(struct pool_run){ .x = c->x[0] + x,
+                                 .y = c->y + y,
+                                 .dy = c->dy != NULL ? c->dy + y : NULL,
+                                 .dx = c->dx[0] != NULL ? c->dx[0] + x : NULL,
+                                 .n = run->n,
+                                 .channels = pass->channels,
+                                 .step = run->step * pass->channels });
 }
 
-static void pool_each_line(const struct op_ctx *c, const struct window_layout *at, pool_fn *fn)
+static void pool_each_place(const struct op_ctx *c, const struct window_layout *at, pool_fn *fn)
 {
-    for (size_t line = 0; line < c->n * at->axis[WINDOW_HEIGHT].out; line++)
-        pool_line(c, at, line, fn);
+    struct pool_pass pass = { .c = c, .channels = at->channels, .fn = fn };
+    window_runs(at, c->n, pool_place, &pass);
 }
 
 /* v (outputs, channels) is divided by the number of positions in each window that are not padding. */
@@ -175,7 +162,7 @@ void op_pool_forward(const struct op_ctx *c)
     bool max = pool_takes_max(c->l);
     for (size_t i = 0; i < n; i++)
         c->y[i] = max ? -HUGE_VALF : 0.0F;
-    pool_each_line(c, &at, max ? pool_take_greater : pool_add);
+    pool_each_place(c, &at, max ? pool_take_greater : pool_add);
     if (!max)
         pool_divide(c, &at, c->y);
 }
@@ -197,5 +184,5 @@ void op_pool_backward(const struct op_ctx *c)
     memset(c->dx[0], 0, op_elements(c) * sizeof(float));
     if (!pool_takes_max(c->l))
         pool_divide(c, &at, c->dy);
-    pool_each_line(c, &at, pool_takes_max(c->l) ? pool_give_to_largest : pool_give_to_all);
+    pool_each_place(c, &at, pool_takes_max(c->l) ? pool_give_to_largest : pool_give_to_all);
 }
