@@ -149,7 +149,7 @@ void rescaling_fini(struct layer *l)
 
 int dropout_read(struct layer *l, const struct node *config, struct err *e)
 {
-    if (l->arg[DROPOUT_RATE] >= 1)
+    if (l->arg[NOISE_RATE] >= 1)
         return node_error(config, e, "rate 1 would drop everything");
     return 0;
 }

@@ -44,8 +44,8 @@ static const struct arg ELU_ARGS[] = { LAYER_ARGS, [SLOPE] = ARG_OF("alpha", ARG
 static const struct arg SOFTMAX_ARGS[] = { LAYER_ARGS, AXIS_ARG };
 static const struct arg DROPOUT_ARGS[] = {
     LAYER_ARGS,
-    [DROPOUT_RATE] = ARG_NEEDED("rate", ARG_NUMBER, ARG_UNIT),
-    [DROPOUT_SEED] = ARG_OF("seed", ARG_INTEGER, ARG_NONE, ARG_ANY),
+    [NOISE_RATE] = ARG_NEEDED("rate", ARG_NUMBER, ARG_UNIT),
+    [NOISE_SEED] = ARG_OF("seed", ARG_INTEGER, ARG_NONE, ARG_ANY),
     ARG_REFUSE("noise_shape"),
 };
 static const struct arg RESCALING_ARGS[] = {

@@ -1,9 +1,7 @@
-/* Ops without variables: views, activations, Dropout, Rescaling. */
-#include "base/rng.h"
+/* Ops without variables: views, activations, Rescaling. */
 #include "nn/layers/layer_rows.h"
 #include "nn/ops/ops.h"
 #include "tensor/kernel.h"
-#include "tensor/philox.h"
 
 bool op_always_view(const struct layer *l UNUSED, bool training UNUSED)
 {
@@ -27,45 +25,6 @@ void op_activation_backward(const struct op_ctx *c)
 {
     if (!c->logits)
         activation_backward(&c->l->activation, c->x[0], c->y, c->dy, c->dx[0], op_rows_of(c), op_channels(c));
-}
-
-/* ---- Dropout: kept values are scaled by 1 / (1 - rate), so that inference needs nothing ---- */
-
-bool op_dropout_view(const struct layer *l, bool training)
-{
-    return !training || l->arg[DROPOUT_RATE] == 0;
-}
-
-size_t op_dropout_scratch(const struct layer *l, size_t max_n, bool training)
-{
-    return op_dropout_view(l, training) ? 0 : max_n * shape_elements(&l->in[0]);
-}
-
-/* An example's mask is named by (seed, epoch, position of the example, node), whatever batch it is in.
- * 24 bits of epoch and 40 of position share the rng's first name. */
-static void make_mask(const struct op_ctx *c)
-{
-    const double rate = c->l->arg[DROPOUT_RATE], given = c->l->arg[DROPOUT_SEED];
-    uint64_t seed = isnan(given) ? c->seed : (uint64_t)(int64_t)given;
-    size_t each = shape_elements(&c->l->in[0]);
-
-    for (size_t i = 0; i < c->n; i++) {
-        uint64_t example = (uint64_t)c->epoch << 40 ^ ((uint64_t)c->position + i);
-        struct rng r = rng_at(seed, RNG_DROPOUT, example, c->node);
-        philox_mask(&r, rate, (float)(1 / (1 - rate)), c->scratch + i * each, each);
-    }
-}
-
-void op_dropout_forward(const struct op_ctx *c)
-{
-    make_mask(c);
-    kernel_mul(c->x[0], c->scratch, c->y, op_elements(c));
-}
-
-void op_dropout_backward(const struct op_ctx *c)
-{
-    if (c->dx[0] != NULL)
-        kernel_mul(c->dy, c->scratch, c->dx[0], op_elements(c));
 }
 
 /* ---- Rescaling: y = x * scale + offset ---- */

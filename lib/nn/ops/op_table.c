@@ -17,6 +17,11 @@
     {                                                                                                                  \
         .forward = op_conv_forward, .backward = op_conv_backward, .scratch = op_conv_scratch, .tail = TAIL_OUTPUT      \
     }
+#define DROPOUT                                                                                                        \
+    {                                                                                                                  \
+        .forward = op_dropout_forward, .backward = op_dropout_backward, .scratch = op_dropout_scratch,                 \
+        .view = op_noise_view, .in_place = true                                                                        \
+    }
 #define POOL                                                                                                           \
     {                                                                                                                  \
         .forward = op_pool_forward, .backward = op_pool_backward, .scratch = op_pool_scratch                           \
@@ -46,11 +51,7 @@ const struct op_row op_rows[LAYER_COUNT] = {
     [LAYER_LEAKY_RELU] = ACTIVATION,
     [LAYER_ELU] = ACTIVATION,
     [LAYER_SOFTMAX] = ACTIVATION,
-    [LAYER_DROPOUT] = { .forward = op_dropout_forward,
-                        .backward = op_dropout_backward,
-                        .scratch = op_dropout_scratch,
-                        .view = op_dropout_view,
-                        .in_place = true },
+    [LAYER_DROPOUT] = DROPOUT,
     [LAYER_RESCALING] = { .forward = op_rescaling_forward,
                           .backward = op_rescaling_backward,
                           .scratch = op_rescaling_scratch,

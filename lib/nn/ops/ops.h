@@ -17,6 +17,6 @@ op_fn op_dense_forward, op_dense_backward, op_activation_forward, op_activation_
     op_up_sampling_backward;
 op_scratch_fn op_dense_scratch, op_dropout_scratch, op_rescaling_scratch, op_normalization_scratch,
     op_batch_normalization_scratch, op_merge_scratch, op_dot_scratch, op_conv_scratch, op_pool_scratch;
-op_view_fn op_always_view, op_dropout_view, op_activation_view;
+op_view_fn op_always_view, op_noise_view, op_activation_view;
 
 #endif

@@ -1,0 +1,67 @@
+/* Dropout: random numbers while training, nothing otherwise. Those of an example are
+ * named by (seed, epoch, position of the example, node), whatever batch it is in. */
+#include "base/rng.h"
+#include "nn/layers/layer_rows.h"
+#include "nn/ops/ops.h"
+#include "tensor/kernel.h"
+#include "tensor/philox.h"
+
+/* 24 bits of epoch and 40 of position share the rng's first name. */
+static struct rng noise_of_example(const struct op_ctx *c, size_t i)
+{
+    const double given = c->l->arg[NOISE_SEED];
+    uint64_t seed = isnan(given) ? c->seed : (uint64_t)(int64_t)given;
+    uint64_t example = (uint64_t)c->epoch << 40 ^ ((uint64_t)c->position + i);
+    return rng_at(seed, RNG_DROPOUT, example, c->node);
+}
+
+bool op_noise_view(const struct layer *l, bool training)
+{
+    return !training || l->arg[NOISE_RATE] == 0;
+}
+
+/* ---- Dropout: kept values are scaled by 1 / (1 - rate), so that inference needs nothing ---- */
+
+/* Of SpatialDropout a mask has one value for each channel. */
+static size_t mask_floats(const struct layer *l)
+{
+    return l->id == LAYER_DROPOUT ? shape_elements(&l->in[0]) : (size_t)layer_channels(l);
+}
+
+size_t op_dropout_scratch(const struct layer *l, size_t max_n, bool training)
+{
+    return op_noise_view(l, training) ? 0 : max_n * mask_floats(l);
+}
+
+static void make_mask(const struct op_ctx *c)
+{
+    const double rate = c->l->arg[NOISE_RATE];
+    size_t each = mask_floats(c->l);
+    for (size_t i = 0; i < c->n; i++) {
+        struct rng r = noise_of_example(c, i);
+        philox_mask(&r, rate, (float)(1 / (1 - rate)), c->scratch + i * each, each);
+    }
+}
+
+static void mask(const struct op_ctx *c, const float *x, float *y)
+{
+    size_t each = mask_floats(c->l), elements = op_elements(c);
+    if (each * c->n == elements) {
+        kernel_mul(x, c->scratch, y, elements);
+        return;
+    }
+    for (size_t at = 0; at < elements; at += each)
+        kernel_mul(x + at, c->scratch + at / (elements / c->n) * each, y + at, each);
+}
+
+void op_dropout_forward(const struct op_ctx *c)
+{
+    make_mask(c);
+    mask(c, c->x[0], c->y);
+}
+
+void op_dropout_backward(const struct op_ctx *c)
+{
+    if (c->dx[0] != NULL)
+        mask(c, c->dy, c->dx[0]);
+}
