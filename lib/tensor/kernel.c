@@ -66,6 +66,17 @@ KERNEL void kernel_sum_rows(const float *restrict x, float *restrict y, size_t r
     }
 }
 
+KERNEL void kernel_sum_square_differences(const float *restrict x, const float *restrict mean, float *restrict y,
+                                          size_t rows, size_t cols)
+{
+    for (size_t c = 0; c < cols; c++)
+        y[c] = 0.0F;
+    for (size_t r = 0; r < rows; r++, x += cols) {
+        for (size_t c = 0; c < cols; c++)
+            y[c] += (x[c] - mean[c]) * (x[c] - mean[c]);
+    }
+}
+
 KERNEL void kernel_relu_backward(const float *restrict y, const float *dy, float *dx, size_t n)
 {
     KERNEL_LOOP

@@ -53,6 +53,8 @@ void kernel_affine_rows(const float *x, const float *a, const float *b, float *y
 void kernel_from_u8(const uint8_t *x, float a, float b, float *y, size_t n);
 /* y (cols) = sum over rows of x (rows, cols) */
 void kernel_sum_rows(const float *x, float *y, size_t rows, size_t cols);
+/* y (cols) = sum over rows of (x - mean)^2; mean (cols) */
+void kernel_sum_square_differences(const float *x, const float *mean, float *y, size_t rows, size_t cols);
 /* dx = y > 0 ? dy : 0; dx may equal dy */
 void kernel_relu_backward(const float *y, const float *dy, float *dx, size_t n);
 /* Sums in float lanes of blocks of 4096, blocks in double. */

@@ -119,17 +119,6 @@ static double *wide_sums(const struct op_ctx *c)
     return (double *)((at + sizeof(double) - 1) & ~(uintptr_t)(sizeof(double) - 1));
 }
 
-static KERNEL void sum_square_differences(const float *restrict x, const float *restrict mean, float *restrict out,
-                                          size_t rows, size_t channels)
-{
-    for (size_t i = 0; i < channels; i++)
-        out[i] = 0.0F;
-    for (size_t r = 0; r < rows; r++, x += channels) {
-        for (size_t i = 0; i < channels; i++)
-            out[i] += (x[i] - mean[i]) * (x[i] - mean[i]);
-    }
-}
-
 /* out[i] = mean over rows of x, or of (x - mean)^2 when mean is given. */
 static void column_means(const struct op_ctx *c, const float *mean, float *out)
 {
@@ -145,7 +134,7 @@ static void column_means(const struct op_ctx *c, const float *mean, float *out)
         if (mean == NULL)
             kernel_sum_rows(x, block, here, channels);
         else
-            sum_square_differences(x, mean, block, here, channels);
+            kernel_sum_square_differences(x, mean, block, here, channels);
         for (size_t i = 0; i < channels; i++)
             total[i] += (double)block[i];
     }
