@@ -88,7 +88,7 @@ static inline void op_run_init(struct op_run *r, const char *class_name, json_t 
         r->in += r->each[k] = n * shape_elements(&l->in[k]);
     r->out = n * shape_elements(&l->out);
     r->params = xcalloc(r->m->size + 1, sizeof(float));
-    r->grads = xcalloc(r->m->size + 1, sizeof(float));
+    r->grads = op_run_undefined(r->m->size);
     r->x = xcalloc(r->in, sizeof(float));
     r->y = op_run_undefined(r->out);
     r->dy = xcalloc(r->out, sizeof(float));
