@@ -79,32 +79,15 @@ void normalization_fini(struct layer *l)
 
 /* ---- BatchNormalization ---- */
 
-struct batch_normalization { /* layer.own */
-    struct initializer init[4];
-    struct regularizer regularizer[2];
-};
-
-static const struct {
-    const char *key, *fallback;
-} PARTS[] = {
-    [GAMMA] = { "gamma_initializer", "ones" },
-    [BETA] = { "beta_initializer", "zeros" },
-    [MOVING_MEAN] = { "moving_mean_initializer", "zeros" },
-    [MOVING_VARIANCE] = { "moving_variance_initializer", "ones" },
-};
+static const struct part PARTS[] = { [GAMMA] = { "gamma", NULL, "ones", false },
+                                     [BETA] = { "beta", NULL, "zeros", false },
+                                     [MOVING_MEAN] = { "moving_mean", NULL, "zeros", true },
+                                     [MOVING_VARIANCE] = { "moving_variance", NULL, "ones", true } };
 
 int batch_normalization_read(struct layer *l, const struct node *config, struct err *e)
 {
-    struct node gamma = node_get(config, "gamma_regularizer"), beta = node_get(config, "beta_regularizer");
-    struct batch_normalization *own = l->own = xcalloc(1, sizeof(*own));
-    for (size_t i = 0; i < COUNT_OF(PARTS); i++) {
-        struct node init = node_get(config, PARTS[i].key);
-        if (initializer_parse(&init, PARTS[i].fallback, &own->init[i], e) < 0)
-            return -1;
-    }
-    if (regularizer_parse(&gamma, &own->regularizer[GAMMA], e) < 0)
-        return -1;
-    return regularizer_parse(&beta, &own->regularizer[BETA], e);
+    l->own = xcalloc(1, sizeof(struct parts));
+    return parts_read(config, PARTS, COUNT_OF(PARTS), l->own, e);
 }
 
 int batch_normalization_shape(struct layer *l, const struct node *at, struct err *e)
@@ -117,27 +100,23 @@ int batch_normalization_shape(struct layer *l, const struct node *at, struct err
 
 void batch_normalization_variables(struct layer *l)
 {
-    struct batch_normalization *own = l->own;
+    const struct parts *own = l->own;
     int64_t channels = layer_channels(l);
     struct shape shape = shape_of(1, &channels);
     float momentum = (float)l->arg[BATCHNORM_MOMENTUM];
 
     if (l->arg[BATCHNORM_SCALE] != 0)
-        layer_add_variable(l, "gamma", shape, &own->init[GAMMA], &own->regularizer[GAMMA]);
+        parts_add(l, own, GAMMA, shape);
     if (l->arg[BATCHNORM_CENTER] != 0)
-        layer_add_variable(l, "beta", shape, &own->init[BETA], &own->regularizer[BETA]);
+        parts_add(l, own, BETA, shape);
     layer_add_state(l, "moving_mean", shape, &own->init[MOVING_MEAN], VAR_MOVING, momentum);
     layer_add_state(l, "moving_variance", shape, &own->init[MOVING_VARIANCE], VAR_MOVING, momentum);
 }
 
 void batch_normalization_config(const struct layer *l, json_t *config)
 {
-    const struct batch_normalization *own = l->own;
     json_object_set_new(config, "axis", json_integer(-1));
-    for (size_t i = 0; i < COUNT_OF(PARTS); i++)
-        json_object_set_new(config, PARTS[i].key, initializer_json(&own->init[i]));
-    json_object_set_new(config, "gamma_regularizer", regularizer_json(&own->regularizer[GAMMA]));
-    json_object_set_new(config, "beta_regularizer", regularizer_json(&own->regularizer[BETA]));
+    parts_config(l->own, config);
     json_object_set_new(config, "synchronized", json_false());
     json_object_del(config, "renorm"); /* not known to every Keras 3 */
     json_object_del(config, "renorm_clipping");

@@ -4,11 +4,12 @@
 #define TRAINYARD_NN_LAYERS_LAYER_ROWS_H
 
 #include "nn/layers/layer.h"
+#include "nn/layers/layer_parts.h"
 #include "nn/layers/layer_values.h"
 #include "nn/layers/layer_window.h"
 
 enum { DENSE_UNITS = ARG_FIRST_OWN, DENSE_USE_BIAS };
-enum { NOISE_RATE = ARG_FIRST_OWN, NOISE_SEED };
+enum { NOISE_RATE = ARG_FIRST_OWN, NOISE_SEED }; /* Dropout, SpatialDropout; GaussianNoise: stddev */
 enum { NORMALIZATION_INVERT = ARG_FIRST_OWN };
 enum { BATCHNORM_MOMENTUM = ARG_FIRST_OWN, BATCHNORM_EPSILON, BATCHNORM_CENTER, BATCHNORM_SCALE };
 enum { RELU_MAX = ARG_FIRST_OWN, RELU_SLOPE, RELU_THRESHOLD };
@@ -21,15 +22,9 @@ enum { POOL_PADDING = ARG_FIRST_OWN };
 enum { GLOBAL_POOL_KEEPDIMS = ARG_FIRST_OWN };
 
 enum { KERNEL_PART, BIAS_PART };
-struct weighted { /* layer.own of Dense: how its kernel and its bias begin, and what they cost */
-    struct initializer init[2];
-    struct regularizer regularizer[2];
-};
-/* activation and the arguments of kernel and bias. */
-MUST_USE int weighted_read(struct layer *l, const struct node *config, struct weighted *ret, struct err *e);
-/* The last axis of the kernel is that of the bias. */
-void weighted_variables(struct layer *l, const struct weighted *w, struct shape kernel, bool bias);
-void weighted_config(const struct layer *l, const struct weighted *w, json_t *config);
+/* activation, of layers that end with one. */
+MUST_USE int activated_read(struct layer *l, const struct node *config, struct err *e);
+void activated_config(const struct layer *l, json_t *config);
 
 struct margins { /* layer.own of ZeroPadding and Cropping: before and after each axis */
     int axes;    /* 1: a sequence, 2: an image; the others of `at` are 0 */

@@ -42,12 +42,6 @@ static const struct arg LEAKY_RELU_ARGS[] = {
 };
 static const struct arg ELU_ARGS[] = { LAYER_ARGS, [SLOPE] = ARG_OF("alpha", ARG_NUMBER, 1, ARG_ANY) };
 static const struct arg SOFTMAX_ARGS[] = { LAYER_ARGS, AXIS_ARG };
-static const struct arg DROPOUT_ARGS[] = {
-    LAYER_ARGS,
-    [NOISE_RATE] = ARG_NEEDED("rate", ARG_NUMBER, ARG_UNIT),
-    [NOISE_SEED] = ARG_OF("seed", ARG_INTEGER, ARG_NONE, ARG_ANY),
-    ARG_REFUSE("noise_shape"),
-};
 static const struct arg RESCALING_ARGS[] = {
     LAYER_ARGS,
     { .name = "scale", .kind = ARG_OTHER, .required = true },
@@ -93,26 +87,27 @@ static const struct arg DOT_ARGS[] = {
 /* ---- windows over images and sequences ---- */
 
 #define DATA_FORMAT ARG_OWN("data_format", "'channels_last'")
-#define CONV_ARGS(axes, paddings, one)                                                                                 \
+#define NEEDED_TUPLE(name_, n)                                                                                         \
     {                                                                                                                  \
-        LAYER_ARGS, [CONV_FILTERS] = ARG_NEEDED("filters", ARG_INTEGER, ARG_AT_LEAST_ONE),                             \
-                    [CONV_PADDING] = ARG_ONE_OF("padding", paddings),                                                  \
-                    [CONV_USE_BIAS] = ARG_OF("use_bias", ARG_FLAG, 1, ARG_ANY),                                        \
-                    { .name = "kernel_size",                                                                           \
-                      .kind = ARG_LIST,                                                                                \
-                      .range = ARG_AT_LEAST_ONE,                                                                       \
-                      .least = (axes),                                                                                 \
-                      .most = (axes),                                                                                  \
-                      .required = true },                                                                              \
-                    ARG_TUPLE("strides", ARG_AT_LEAST_ONE, axes, axes, one),                                           \
-                    ARG_TUPLE("dilation_rate", ARG_AT_LEAST_ONE, axes, axes, one), DATA_FORMAT,                        \
-                    ARG_REFUSE_BUT("groups", "1"), ARG_OWN("activation", "None"),                                      \
-                    ARG_OWN("kernel_initializer", "'glorot_uniform'"), ARG_OWN("bias_initializer", "'zeros'"),         \
-                    ARG_OWN("kernel_regularizer", "None"), ARG_OWN("bias_regularizer", "None"),                        \
-                    ARG_REFUSE("activity_regularizer"), ARG_REFUSE("kernel_constraint"), ARG_REFUSE("bias_constraint") \
+        .name = (name_), .kind = ARG_LIST, .range = ARG_AT_LEAST_ONE, .least = (n), .most = (n), .required = true      \
     }
-static const struct arg CONV_1D_ARGS[] = CONV_ARGS(1, WINDOW_PADDINGS_OF_STEPS, "1");
-static const struct arg CONV_2D_ARGS[] = CONV_ARGS(2, WINDOW_PADDINGS, "(1, 1)");
+#define FILTERS_ARG ARG_NEEDED("filters", ARG_INTEGER, ARG_AT_LEAST_ONE)
+#define CONV_OWN(first, paddings)                                                                                      \
+    LAYER_ARGS, [CONV_FILTERS] = first, [CONV_PADDING] = ARG_ONE_OF("padding", paddings),                              \
+                [CONV_USE_BIAS] = ARG_OF("use_bias", ARG_FLAG, 1, ARG_ANY)
+#define CONV_WINDOW(axes, one)                                                                                         \
+    NEEDED_TUPLE("kernel_size", axes), ARG_TUPLE("strides", ARG_AT_LEAST_ONE, axes, axes, one),                        \
+        ARG_TUPLE("dilation_rate", ARG_AT_LEAST_ONE, axes, axes, one), DATA_FORMAT, ARG_OWN("activation", "None")
+#define CONV_PART(name, fallback)                                                                                      \
+    ARG_OWN(name "_initializer", "'" fallback "'"), ARG_OWN(name "_regularizer", "None"), ARG_REFUSE(name "_constraint")
+#define CONV_PARTS(kernel)                                                                                             \
+    CONV_PART(kernel, "glorot_uniform"), CONV_PART("bias", "zeros"), ARG_REFUSE("activity_regularizer")
+#define CONV_ARGS(paddings, axes, one)                                                                                 \
+    {                                                                                                                  \
+        CONV_OWN(FILTERS_ARG, paddings), CONV_WINDOW(axes, one), CONV_PARTS("kernel"), ARG_REFUSE_BUT("groups", "1")   \
+    }
+static const struct arg CONV_1D_ARGS[] = CONV_ARGS(WINDOW_PADDINGS_OF_STEPS, 1, "1");
+static const struct arg CONV_2D_ARGS[] = CONV_ARGS(WINDOW_PADDINGS, 2, "(1, 1)");
 #define POOL_ARGS(axes, two)                                                                                           \
     {                                                                                                                  \
         LAYER_ARGS, [POOL_PADDING] = ARG_ONE_OF("padding", WINDOW_PADDINGS),                                           \
@@ -130,6 +125,11 @@ static const struct arg CROPPING_2D_ARGS[] = { LAYER_ARGS, ARG_OWN("cropping", "
 static const struct arg UP_SAMPLING_1D_ARGS[] = { LAYER_ARGS, ARG_TUPLE("size", ARG_AT_LEAST_ONE, 1, 1, "2") };
 static const struct arg UP_SAMPLING_2D_ARGS[] = { LAYER_ARGS, ARG_TUPLE("size", ARG_AT_LEAST_ONE, 2, 2, "(2, 2)"),
                                                   DATA_FORMAT, ARG_REFUSE_BUT("interpolation", "'nearest'") };
+
+#define NOISE(name)                                                                                                    \
+    LAYER_ARGS, [NOISE_RATE] = ARG_NEEDED(name, ARG_NUMBER, ARG_UNIT),                                                 \
+                [NOISE_SEED] = ARG_OF("seed", ARG_INTEGER, ARG_NONE, ARG_ANY)
+static const struct arg DROPOUT_ARGS[] = { NOISE("rate"), ARG_REFUSE("noise_shape") };
 
 #define MERGED                                                                                                         \
     ", element by element; shapes are aligned from the last axis, and axes of size 1 repeated; in functional models"
@@ -247,14 +247,22 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
 
 /* In Keras, not here yet: refused with a message that states that. */
 static const char *const LATER[] = {
-    "Conv3D",
     "Conv1DTranspose",
     "Conv2DTranspose",
-    "Conv3DTranspose",
     "DepthwiseConv1D",
     "DepthwiseConv2D",
     "SeparableConv1D",
     "SeparableConv2D",
+    "LayerNormalization",
+    "GroupNormalization",
+    "PReLU",
+    "Permute",
+    "RepeatVector",
+    "SpatialDropout1D",
+    "SpatialDropout2D",
+    "GaussianNoise",
+    "Conv3D",
+    "Conv3DTranspose",
     "MaxPooling3D",
     "AveragePooling3D",
     "Embedding",
@@ -265,8 +273,6 @@ static const char *const LATER[] = {
     "TimeDistributed",
     "RNN",
     "ConvLSTM2D",
-    "LayerNormalization",
-    "GroupNormalization",
     "UnitNormalization",
     "RMSNormalization",
     "SpectralNormalization",
@@ -274,16 +280,10 @@ static const char *const LATER[] = {
     "Attention",
     "AdditiveAttention",
     "GroupQueryAttention",
-    "PReLU",
-    "Permute",
-    "RepeatVector",
     "Masking",
     "Lambda",
     "Identity",
-    "SpatialDropout1D",
-    "SpatialDropout2D",
     "GaussianDropout",
-    "GaussianNoise",
     "AlphaDropout",
     "ActivityRegularization",
     "EinsumDense",
