@@ -55,7 +55,9 @@
     X(LAYER_CROPPING_1D, "Cropping1D")                                                                                 \
     X(LAYER_CROPPING_2D, "Cropping2D")                                                                                 \
     X(LAYER_UP_SAMPLING_1D, "UpSampling1D")                                                                            \
-    X(LAYER_UP_SAMPLING_2D, "UpSampling2D")
+    X(LAYER_UP_SAMPLING_2D, "UpSampling2D")                                                                            \
+    X(LAYER_CONV_1D_TRANSPOSE, "Conv1DTranspose")                                                                      \
+    X(LAYER_CONV_2D_TRANSPOSE, "Conv2DTranspose")
 enum layer_id {
 #define X(id, name) id,
     LAYERS(X)

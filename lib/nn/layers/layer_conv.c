@@ -86,3 +86,19 @@ void conv_variables(struct layer *l)
     parts_add(l, &own->parts, KERNEL_PART, kernel_shape(&own->window, layer_channels(l), filters));
     add_bias(l, own, BIAS_PART);
 }
+
+/* ---- Conv1DTranspose, Conv2DTranspose ---- */
+
+int conv_transpose_shape(struct layer *l, const struct node *at, struct err *e)
+{
+    return window_transposed_shape(l, (int64_t)l->arg[CONV_FILTERS], at, e);
+}
+
+/* The kernel of the convolution that it is the transpose of. */
+void conv_transpose_variables(struct layer *l)
+{
+    const struct conv *own = l->own;
+    int64_t filters = (int64_t)l->arg[CONV_FILTERS];
+    parts_add(l, &own->parts, KERNEL_PART, kernel_shape(&own->window, filters, layer_channels(l)));
+    add_bias(l, own, BIAS_PART);
+}

@@ -73,8 +73,10 @@ layer_read_fn dense_read, reshape_read, activation_read, relu_read, leaky_relu_r
     pool1d_read, pool2d_read, global_pool_read, margins1d_read, margins2d_read, up_sampling1d_read, up_sampling2d_read;
 layer_shape_fn dense_shape, flatten_shape, reshape_shape, rescaling_shape, normalization_shape,
     batch_normalization_shape, merge_shape, subtract_shape, concatenate_shape, dot_shape, conv_shape, pool_shape,
-    global_pool1d_shape, global_pool2d_shape, zero_padding_shape, cropping_shape, up_sampling_shape;
-layer_variables_fn dense_variables, conv_variables, normalization_variables, batch_normalization_variables;
+    global_pool1d_shape, global_pool2d_shape, zero_padding_shape, cropping_shape, up_sampling_shape,
+    conv_transpose_shape;
+layer_variables_fn dense_variables, conv_variables, normalization_variables, batch_normalization_variables,
+    conv_transpose_variables;
 layer_config_fn dense_config, channels_last_config, reshape_config, activation_config, relu_config, axis_config,
     rescaling_config, normalization_config, batch_normalization_config, dot_config, conv_config, pool_config,
     margins_config, up_sampling_config;

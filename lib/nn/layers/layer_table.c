@@ -106,8 +106,15 @@ static const struct arg DOT_ARGS[] = {
     {                                                                                                                  \
         CONV_OWN(FILTERS_ARG, paddings), CONV_WINDOW(axes, one), CONV_PARTS("kernel"), ARG_REFUSE_BUT("groups", "1")   \
     }
+#define CONV_TRANSPOSE_ARGS(axes, one)                                                                                 \
+    {                                                                                                                  \
+        CONV_OWN(FILTERS_ARG, WINDOW_PADDINGS), CONV_WINDOW(axes, one), CONV_PARTS("kernel"),                          \
+            ARG_REFUSE("output_padding"), ARG_REFUSE_OLD("groups", "1")                                                \
+    }
 static const struct arg CONV_1D_ARGS[] = CONV_ARGS(WINDOW_PADDINGS_OF_STEPS, 1, "1");
 static const struct arg CONV_2D_ARGS[] = CONV_ARGS(WINDOW_PADDINGS, 2, "(1, 1)");
+static const struct arg CONV_1D_TRANSPOSE_ARGS[] = CONV_TRANSPOSE_ARGS(1, "1");
+static const struct arg CONV_2D_TRANSPOSE_ARGS[] = CONV_TRANSPOSE_ARGS(2, "(1, 1)");
 #define POOL_ARGS(axes, two)                                                                                           \
     {                                                                                                                  \
         LAYER_ARGS, [POOL_PADDING] = ARG_ONE_OF("padding", WINDOW_PADDINGS),                                           \
@@ -144,6 +151,11 @@ static const struct arg DROPOUT_ARGS[] = { NOISE("rate"), ARG_REFUSE("noise_shap
     {                                                                                                                  \
         ROW_OF_NAMES(args, auto_name, "activation(the windows of x, each times kernel, + bias)", __VA_ARGS__), read,   \
             conv_shape, conv_variables, conv_config                                                                    \
+    }
+#define TRANSPOSE_ROW(args, auto_name, read, ...)                                                                      \
+    {                                                                                                                  \
+        ROW_OF_NAMES(args, auto_name, "activation(the transpose of a convolution of x, + bias)", __VA_ARGS__), read,   \
+            conv_transpose_shape, conv_transpose_variables, conv_config                                                \
     }
 #define POOL_ROW(args, auto_name, about, read, ...)                                                                    \
     {                                                                                                                  \
@@ -243,12 +255,14 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_UP_SAMPLING_2D] = { ROW("UpSampling2D", UP_SAMPLING_2D_ARGS, "up_sampling2d",
                                    "each row and column size times"),
                                up_sampling2d_read, up_sampling_shape, NULL, up_sampling_config },
+    [LAYER_CONV_1D_TRANSPOSE] = TRANSPOSE_ROW(CONV_1D_TRANSPOSE_ARGS, "conv1d_transpose", conv1d_read,
+                                              "Conv1DTranspose", "Convolution1DTranspose"),
+    [LAYER_CONV_2D_TRANSPOSE] = TRANSPOSE_ROW(CONV_2D_TRANSPOSE_ARGS, "conv2d_transpose", conv2d_read,
+                                              "Conv2DTranspose", "Convolution2DTranspose"),
 };
 
 /* In Keras, not here yet: refused with a message that states that. */
 static const char *const LATER[] = {
-    "Conv1DTranspose",
-    "Conv2DTranspose",
     "DepthwiseConv1D",
     "DepthwiseConv2D",
     "SeparableConv1D",

@@ -51,13 +51,22 @@ static int64_t span_of(const struct window *w, int axis)
     return (w->size[axis] - 1) * w->dilation[axis] + 1;
 }
 
-int window_shape(struct layer *l, int64_t channels, const struct node *at, struct err *e)
+/* Sets l->out but for its positions. */
+static int check_and_begin(struct layer *l, int64_t channels, const struct node *at, struct err *e)
 {
     const struct window *w = l->own;
     if (window_check_input(l, w->axes, at, e) < 0)
         return -1;
     l->out = l->in[0];
     l->out.dim[w->axes] = channels;
+    return 0;
+}
+
+int window_shape(struct layer *l, int64_t channels, const struct node *at, struct err *e)
+{
+    const struct window *w = l->own;
+    if (check_and_begin(l, channels, at, e) < 0)
+        return -1;
     for (int i = 0; i < w->axes; i++) {
         int axis = WINDOW_AXES - w->axes + i;
         int64_t n = l->in[0].dim[i], span = span_of(w, axis);
@@ -68,6 +77,19 @@ int window_shape(struct layer *l, int64_t channels, const struct node *at, struc
                               l->row->k.names[0], l->name, span, n);
         int64_t first = w->padding == WINDOW_VALID ? n - span : n - 1; /* of the last window */
         l->out.dim[i] = first / w->stride[axis] + 1;
+    }
+    return 0;
+}
+
+int window_transposed_shape(struct layer *l, int64_t channels, const struct node *at, struct err *e)
+{
+    const struct window *w = l->own;
+    if (check_and_begin(l, channels, at, e) < 0)
+        return -1;
+    for (int i = 0; i < w->axes; i++) {
+        int axis = WINDOW_AXES - w->axes + i;
+        int64_t span = span_of(w, axis), beyond = MAX(span - w->stride[axis], 0);
+        l->out.dim[i] = l->in[0].dim[i] * w->stride[axis] + (w->padding == WINDOW_VALID ? beyond : 0);
     }
     return 0;
 }

@@ -37,6 +37,9 @@ MUST_USE int window_check_format(const struct node *config, struct err *e);
 MUST_USE int window_check_input(const struct layer *l, int axes, const struct node *at, struct err *e);
 /* Sets l->out: as many positions as there are windows, and so many channels. */
 MUST_USE int window_shape(struct layer *l, int64_t channels, const struct node *at, struct err *e);
+/* Likewise of the transpose: as many positions as the input of that a convolution with these windows would have whose
+ * output is l->in[0]. */
+MUST_USE int window_transposed_shape(struct layer *l, int64_t channels, const struct node *at, struct err *e);
 struct window_layout window_layout_between(const struct window *w, const struct shape *in, const struct shape *out);
 struct window_layout window_layout_of(const struct layer *l); /* between its input and its output */
 /* The positions i of window `o` that are not padding: *ret_first <= i < *ret_end. */

@@ -1,4 +1,4 @@
-/* Conv1D, Conv2D: a convolution (conv_kernel.h), bias and activation. */
+/* Conv1D, Conv2D and their transposes: a convolution (conv_kernel.h), bias and activation. */
 #include "nn/layers/layer_rows.h"
 #include "nn/ops/bias.h"
 #include "nn/ops/conv_kernel.h"
@@ -47,4 +47,37 @@ void op_conv_backward(const struct op_ctx *c)
     bias_backward(c, c->scratch, has_bias(c->l) ? c->g[BIAS_VAR] : NULL, outputs_of(c), at.out_channels);
     const struct conv_grads g = { .dy = c->dy, .dw = c->g[KERNEL_VAR], .dx = c->dx[0] };
     conv_kernel_for(&at)->backward(&at, c->n, c->x[0], c->w[KERNEL_VAR], &g, c->scratch);
+}
+
+/* ---- the transpose: forward is what backward is of the convolution from its output to its input ---- */
+
+static struct window_layout conv_transposed_layout(const struct layer *l)
+{
+    return window_layout_between(l->own, &l->out, &l->in[0]);
+}
+
+size_t op_conv_transpose_scratch(const struct layer *l, size_t max_n, bool training)
+{
+    const struct window_layout at = conv_transposed_layout(l);
+    return MAX(bias_scratch(l, max_n, training), conv_kernel_for(&at)->scratch(&at, max_n));
+}
+
+void op_conv_transpose_forward(const struct op_ctx *c)
+{
+    const struct window_layout at = conv_transposed_layout(c->l);
+    const struct conv_grads g = { .dy = c->x[0], .dx = c->y };
+    conv_kernel_for(&at)->backward(&at, c->n, NULL, c->w[KERNEL_VAR], &g, c->scratch);
+    bias_forward(c, has_bias(c->l) ? c->w[BIAS_VAR] : NULL, c->scratch, outputs_of(c), at.channels);
+}
+
+void op_conv_transpose_backward(const struct op_ctx *c)
+{
+    const struct window_layout at = conv_transposed_layout(c->l);
+    const struct conv_kernel *kernel = conv_kernel_for(&at);
+    const struct conv_grads g = { .dy = c->x[0], .dw = c->g[KERNEL_VAR] };
+    bias_backward(c, c->scratch, has_bias(c->l) ? c->g[BIAS_VAR] : NULL, outputs_of(c), at.channels);
+    if (c->dx[0] != NULL)
+        kernel->forward(&at, c->n, c->dy, c->w[KERNEL_VAR], c->dx[0], c->scratch);
+    if (g.dw != NULL)
+        kernel->backward(&at, c->n, c->dy, NULL, &g, c->scratch);
 }

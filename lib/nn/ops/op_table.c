@@ -17,6 +17,11 @@
     {                                                                                                                  \
         .forward = op_conv_forward, .backward = op_conv_backward, .scratch = op_conv_scratch, .tail = TAIL_OUTPUT      \
     }
+#define CONV_TRANSPOSE                                                                                                 \
+    {                                                                                                                  \
+        .forward = op_conv_transpose_forward, .backward = op_conv_transpose_backward,                                  \
+        .scratch = op_conv_transpose_scratch, .tail = TAIL_OUTPUT                                                      \
+    }
 #define DROPOUT                                                                                                        \
     {                                                                                                                  \
         .forward = op_dropout_forward, .backward = op_dropout_backward, .scratch = op_dropout_scratch,                 \
@@ -88,4 +93,6 @@ const struct op_row op_rows[LAYER_COUNT] = {
     [LAYER_CROPPING_2D] = CROPPING,
     [LAYER_UP_SAMPLING_1D] = UP_SAMPLING,
     [LAYER_UP_SAMPLING_2D] = UP_SAMPLING,
+    [LAYER_CONV_1D_TRANSPOSE] = CONV_TRANSPOSE,
+    [LAYER_CONV_2D_TRANSPOSE] = CONV_TRANSPOSE,
 };
