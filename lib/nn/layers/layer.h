@@ -57,7 +57,11 @@
     X(LAYER_UP_SAMPLING_1D, "UpSampling1D")                                                                            \
     X(LAYER_UP_SAMPLING_2D, "UpSampling2D")                                                                            \
     X(LAYER_CONV_1D_TRANSPOSE, "Conv1DTranspose")                                                                      \
-    X(LAYER_CONV_2D_TRANSPOSE, "Conv2DTranspose")
+    X(LAYER_CONV_2D_TRANSPOSE, "Conv2DTranspose")                                                                      \
+    X(LAYER_DEPTHWISE_CONV_1D, "DepthwiseConv1D")                                                                      \
+    X(LAYER_DEPTHWISE_CONV_2D, "DepthwiseConv2D")                                                                      \
+    X(LAYER_SEPARABLE_CONV_1D, "SeparableConv1D")                                                                      \
+    X(LAYER_SEPARABLE_CONV_2D, "SeparableConv2D")
 enum layer_id {
 #define X(id, name) id,
     LAYERS(X)

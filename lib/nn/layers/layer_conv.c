@@ -1,4 +1,5 @@
 /* Convolutions: kernels that slide over the positions, a bias and an activation. */
+#include "base/str.h"
 #include "nn/layers/layer_rows.h"
 
 struct conv { /* layer.own */
@@ -6,9 +7,20 @@ struct conv { /* layer.own */
     struct parts parts;
 };
 
+enum { SEPARABLE_DEPTHWISE_PART, SEPARABLE_POINTWISE_PART, SEPARABLE_BIAS_PART };
+
 static const struct part CONV_PARTS[] = {
     [KERNEL_PART] = { "kernel", NULL, "glorot_uniform", false }, [BIAS_PART] = { "bias", NULL, "zeros", false }
 };
+static const struct part DEPTHWISE_PARTS[] = {
+    [KERNEL_PART] = { "kernel", "depthwise", "glorot_uniform", false }, [BIAS_PART] = { "bias", NULL, "zeros", false }
+};
+static const struct part SEPARABLE_PARTS[] = {
+    [SEPARABLE_DEPTHWISE_PART] = { "depthwise_kernel", "depthwise", "glorot_uniform", false },
+    [SEPARABLE_POINTWISE_PART] = { "pointwise_kernel", "pointwise", "glorot_uniform", false },
+    [SEPARABLE_BIAS_PART] = { "bias", NULL, "zeros", false }
+};
+
 /* What all have: windows, parts and an activation. */
 static int read_conv(struct layer *l, const struct node *config, int axes, struct err *e)
 {
@@ -101,4 +113,86 @@ void conv_transpose_variables(struct layer *l)
     int64_t filters = (int64_t)l->arg[CONV_FILTERS];
     parts_add(l, &own->parts, KERNEL_PART, kernel_shape(&own->window, filters, layer_channels(l)));
     add_bias(l, own, BIAS_PART);
+}
+
+/* ---- DepthwiseConv1D, DepthwiseConv2D ---- */
+
+int depthwise_conv1d_read(struct layer *l, const struct node *config, struct err *e)
+{
+    return read_conv(l, config, 1, e) < 0 ? -1 : read_parts(l, config, DEPTHWISE_PARTS, COUNT_OF(DEPTHWISE_PARTS), e);
+}
+
+int depthwise_conv2d_read(struct layer *l, const struct node *config, struct err *e)
+{
+    return read_conv(l, config, 2, e) < 0 ? -1 : read_parts(l, config, DEPTHWISE_PARTS, COUNT_OF(DEPTHWISE_PARTS), e);
+}
+
+/* The kernels keep depth_multiplier values for each value of an example: as many as an output may have. */
+static int check_copies(const struct layer *l, int64_t multiplier, const struct node *at, struct err *e)
+{
+    struct shape s = l->in[0];
+    char text[128];
+    size_t count;
+    s.dim[s.rank - 1] = layer_channels(l) * multiplier;
+    if (shape_count(&s, &count, NULL) < 0 || count > INT32_MAX)
+        return node_error(at, e, "'%s' needs values of shape %s, which is too large: make depth_multiplier smaller",
+                          l->name, shape_text(&s, text));
+    return 0;
+}
+
+int depthwise_conv_shape(struct layer *l, const struct node *at, struct err *e)
+{
+    int64_t multiplier = (int64_t)l->arg[DEPTHWISE_MULTIPLIER];
+    if (window_shape(l, layer_channels(l) * multiplier, at, e) < 0)
+        return -1;
+    return check_copies(l, multiplier, at, e);
+}
+
+void depthwise_conv_variables(struct layer *l)
+{
+    const struct conv *own = l->own;
+    int64_t multiplier = (int64_t)l->arg[DEPTHWISE_MULTIPLIER];
+    parts_add(l, &own->parts, KERNEL_PART, kernel_shape(&own->window, layer_channels(l), multiplier));
+    add_bias(l, own, BIAS_PART);
+}
+
+/* ---- SeparableConv1D, SeparableConv2D ---- */
+
+/* Keras 2 writes a kernel_initializer that it does not use. */
+static int separable_read(struct layer *l, const struct node *config, int axes, struct err *e)
+{
+    struct node kernel = node_get(config, "kernel_initializer");
+    struct initializer unused;
+    if (initializer_parse(&kernel, "glorot_uniform", &unused, e) < 0)
+        return -1;
+    if (!str_eq(unused.class_name, "GlorotUniform"))
+        return node_error(&kernel, e, "is not used: set depthwise_initializer and pointwise_initializer");
+    return read_conv(l, config, axes, e) < 0 ? -1
+                                             : read_parts(l, config, SEPARABLE_PARTS, COUNT_OF(SEPARABLE_PARTS), e);
+}
+
+int separable_conv1d_read(struct layer *l, const struct node *config, struct err *e)
+{
+    return separable_read(l, config, 1, e);
+}
+
+int separable_conv2d_read(struct layer *l, const struct node *config, struct err *e)
+{
+    return separable_read(l, config, 2, e);
+}
+
+int separable_conv_shape(struct layer *l, const struct node *at, struct err *e)
+{
+    int64_t multiplier = (int64_t)l->arg[SEPARABLE_MULTIPLIER];
+    return conv_shape(l, at, e) < 0 ? -1 : check_copies(l, multiplier, at, e);
+}
+
+void separable_conv_variables(struct layer *l)
+{
+    const struct conv *own = l->own;
+    int64_t multiplier = (int64_t)l->arg[SEPARABLE_MULTIPLIER], between = layer_channels(l) * multiplier;
+    struct window point = { .axes = own->window.axes, .size = { 1, 1 } };
+    parts_add(l, &own->parts, SEPARABLE_DEPTHWISE_PART, kernel_shape(&own->window, layer_channels(l), multiplier));
+    parts_add(l, &own->parts, SEPARABLE_POINTWISE_PART, kernel_shape(&point, between, (int64_t)l->arg[CONV_FILTERS]));
+    add_bias(l, own, SEPARABLE_BIAS_PART);
 }

@@ -91,7 +91,8 @@ static const struct arg DOT_ARGS[] = {
     {                                                                                                                  \
         .name = (name_), .kind = ARG_LIST, .range = ARG_AT_LEAST_ONE, .least = (n), .most = (n), .required = true      \
     }
-#define FILTERS_ARG ARG_NEEDED("filters", ARG_INTEGER, ARG_AT_LEAST_ONE)
+#define FILTERS_ARG    ARG_NEEDED("filters", ARG_INTEGER, ARG_AT_LEAST_ONE)
+#define MULTIPLIER_ARG ARG_OF("depth_multiplier", ARG_INTEGER, 1, ARG_AT_LEAST_ONE)
 #define CONV_OWN(first, paddings)                                                                                      \
     LAYER_ARGS, [CONV_FILTERS] = first, [CONV_PADDING] = ARG_ONE_OF("padding", paddings),                              \
                 [CONV_USE_BIAS] = ARG_OF("use_bias", ARG_FLAG, 1, ARG_ANY)
@@ -111,10 +112,27 @@ static const struct arg DOT_ARGS[] = {
         CONV_OWN(FILTERS_ARG, WINDOW_PADDINGS), CONV_WINDOW(axes, one), CONV_PARTS("kernel"),                          \
             ARG_REFUSE("output_padding"), ARG_REFUSE_OLD("groups", "1")                                                \
     }
+#define DEPTHWISE_ARGS(axes, one)                                                                                      \
+    {                                                                                                                  \
+        CONV_OWN(MULTIPLIER_ARG, WINDOW_PADDINGS), CONV_WINDOW(axes, one), CONV_PARTS("depthwise"),                    \
+            ARG_REFUSE_OLD("groups", "1")                                                                              \
+    }
+#define SEPARABLE_ARGS(axes, one)                                                                                      \
+    {                                                                                                                  \
+        CONV_OWN(FILTERS_ARG, WINDOW_PADDINGS), [SEPARABLE_MULTIPLIER] = MULTIPLIER_ARG, CONV_WINDOW(axes, one),       \
+                                                CONV_PARTS("depthwise"), CONV_PART("pointwise", "glorot_uniform"),     \
+                                                ARG_REFUSE_OLD("groups", "1"), ARG_SKIP("kernel_initializer"),         \
+                                                ARG_REFUSE_OLD("kernel_regularizer", NULL),                            \
+                                                ARG_REFUSE_OLD("kernel_constraint", NULL)                              \
+    }
 static const struct arg CONV_1D_ARGS[] = CONV_ARGS(WINDOW_PADDINGS_OF_STEPS, 1, "1");
 static const struct arg CONV_2D_ARGS[] = CONV_ARGS(WINDOW_PADDINGS, 2, "(1, 1)");
 static const struct arg CONV_1D_TRANSPOSE_ARGS[] = CONV_TRANSPOSE_ARGS(1, "1");
 static const struct arg CONV_2D_TRANSPOSE_ARGS[] = CONV_TRANSPOSE_ARGS(2, "(1, 1)");
+static const struct arg DEPTHWISE_CONV_1D_ARGS[] = DEPTHWISE_ARGS(1, "1");
+static const struct arg DEPTHWISE_CONV_2D_ARGS[] = DEPTHWISE_ARGS(2, "(1, 1)");
+static const struct arg SEPARABLE_CONV_1D_ARGS[] = SEPARABLE_ARGS(1, "1");
+static const struct arg SEPARABLE_CONV_2D_ARGS[] = SEPARABLE_ARGS(2, "(1, 1)");
 #define POOL_ARGS(axes, two)                                                                                           \
     {                                                                                                                  \
         LAYER_ARGS, [POOL_PADDING] = ARG_ONE_OF("padding", WINDOW_PADDINGS),                                           \
@@ -156,6 +174,16 @@ static const struct arg DROPOUT_ARGS[] = { NOISE("rate"), ARG_REFUSE("noise_shap
     {                                                                                                                  \
         ROW_OF_NAMES(args, auto_name, "activation(the transpose of a convolution of x, + bias)", __VA_ARGS__), read,   \
             conv_transpose_shape, conv_transpose_variables, conv_config                                                \
+    }
+#define DEPTHWISE_ROW(name, args, auto_name, read)                                                                     \
+    {                                                                                                                  \
+        ROW(name, args, auto_name, "a convolution of each channel by itself, depth_multiplier kernels each"), read,    \
+            depthwise_conv_shape, depthwise_conv_variables, conv_config                                                \
+    }
+#define SEPARABLE_ROW(args, auto_name, read, ...)                                                                      \
+    {                                                                                                                  \
+        ROW_OF_NAMES(args, auto_name, "a depthwise convolution, then one of 1 x 1", __VA_ARGS__), read,                \
+            separable_conv_shape, separable_conv_variables, conv_config                                                \
     }
 #define POOL_ROW(args, auto_name, about, read, ...)                                                                    \
     {                                                                                                                  \
@@ -259,14 +287,18 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                                               "Conv1DTranspose", "Convolution1DTranspose"),
     [LAYER_CONV_2D_TRANSPOSE] = TRANSPOSE_ROW(CONV_2D_TRANSPOSE_ARGS, "conv2d_transpose", conv2d_read,
                                               "Conv2DTranspose", "Convolution2DTranspose"),
+    [LAYER_DEPTHWISE_CONV_1D] =
+        DEPTHWISE_ROW("DepthwiseConv1D", DEPTHWISE_CONV_1D_ARGS, "depthwise_conv1d", depthwise_conv1d_read),
+    [LAYER_DEPTHWISE_CONV_2D] =
+        DEPTHWISE_ROW("DepthwiseConv2D", DEPTHWISE_CONV_2D_ARGS, "depthwise_conv2d", depthwise_conv2d_read),
+    [LAYER_SEPARABLE_CONV_1D] = SEPARABLE_ROW(SEPARABLE_CONV_1D_ARGS, "separable_conv1d", separable_conv1d_read,
+                                              "SeparableConv1D", "SeparableConvolution1D"),
+    [LAYER_SEPARABLE_CONV_2D] = SEPARABLE_ROW(SEPARABLE_CONV_2D_ARGS, "separable_conv2d", separable_conv2d_read,
+                                              "SeparableConv2D", "SeparableConvolution2D"),
 };
 
 /* In Keras, not here yet: refused with a message that states that. */
 static const char *const LATER[] = {
-    "DepthwiseConv1D",
-    "DepthwiseConv2D",
-    "SeparableConv1D",
-    "SeparableConv2D",
     "LayerNormalization",
     "GroupNormalization",
     "PReLU",

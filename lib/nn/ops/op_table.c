@@ -22,6 +22,16 @@
         .forward = op_conv_transpose_forward, .backward = op_conv_transpose_backward,                                  \
         .scratch = op_conv_transpose_scratch, .tail = TAIL_OUTPUT                                                      \
     }
+#define DEPTHWISE_CONV                                                                                                 \
+    {                                                                                                                  \
+        .forward = op_depthwise_conv_forward, .backward = op_depthwise_conv_backward,                                  \
+        .scratch = op_depthwise_conv_scratch, .tail = TAIL_OUTPUT                                                      \
+    }
+#define SEPARABLE_CONV                                                                                                 \
+    {                                                                                                                  \
+        .forward = op_separable_conv_forward, .backward = op_separable_conv_backward,                                  \
+        .scratch = op_separable_conv_scratch, .tail = TAIL_OUTPUT                                                      \
+    }
 #define DROPOUT                                                                                                        \
     {                                                                                                                  \
         .forward = op_dropout_forward, .backward = op_dropout_backward, .scratch = op_dropout_scratch,                 \
@@ -95,4 +105,8 @@ const struct op_row op_rows[LAYER_COUNT] = {
     [LAYER_UP_SAMPLING_2D] = UP_SAMPLING,
     [LAYER_CONV_1D_TRANSPOSE] = CONV_TRANSPOSE,
     [LAYER_CONV_2D_TRANSPOSE] = CONV_TRANSPOSE,
+    [LAYER_DEPTHWISE_CONV_1D] = DEPTHWISE_CONV,
+    [LAYER_DEPTHWISE_CONV_2D] = DEPTHWISE_CONV,
+    [LAYER_SEPARABLE_CONV_1D] = SEPARABLE_CONV,
+    [LAYER_SEPARABLE_CONV_2D] = SEPARABLE_CONV,
 };
