@@ -42,7 +42,8 @@ enum arg_kind {
     X(ARG_DECAY, v >= 0 && v < 1, "at least 0 and less than 1")                                                        \
     X(ARG_AT_LEAST_ONE, v >= 1, "1 or greater")                                                                        \
     X(ARG_AT_LEAST_TWO, v >= 2, "2 or greater")                                                                        \
-    X(ARG_SIZE_OR_REST, v >= 1 || v == -1, "1 or greater, or -1 for what is left")
+    X(ARG_SIZE_OR_REST, v >= 1 || v == -1, "1 or greater, or -1 for what is left")                                     \
+    X(ARG_COUNT_OR_CHANNELS, v >= 1 || v == -1, "1 or greater, or -1 for one of each channel")
 enum arg_range {
 #define X(name, condition, text) name,
     ARG_RANGES(X)

@@ -61,7 +61,9 @@
     X(LAYER_DEPTHWISE_CONV_1D, "DepthwiseConv1D")                                                                      \
     X(LAYER_DEPTHWISE_CONV_2D, "DepthwiseConv2D")                                                                      \
     X(LAYER_SEPARABLE_CONV_1D, "SeparableConv1D")                                                                      \
-    X(LAYER_SEPARABLE_CONV_2D, "SeparableConv2D")
+    X(LAYER_SEPARABLE_CONV_2D, "SeparableConv2D")                                                                      \
+    X(LAYER_LAYER_NORMALIZATION, "LayerNormalization")                                                                 \
+    X(LAYER_GROUP_NORMALIZATION, "GroupNormalization")
 enum layer_id {
 #define X(id, name) id,
     LAYERS(X)

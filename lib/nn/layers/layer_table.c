@@ -151,6 +151,20 @@ static const struct arg UP_SAMPLING_1D_ARGS[] = { LAYER_ARGS, ARG_TUPLE("size", 
 static const struct arg UP_SAMPLING_2D_ARGS[] = { LAYER_ARGS, ARG_TUPLE("size", ARG_AT_LEAST_ONE, 2, 2, "(2, 2)"),
                                                   DATA_FORMAT, ARG_REFUSE_BUT("interpolation", "'nearest'") };
 
+#define NORMALISED                                                                                                     \
+    [GROUPNORM_EPSILON] = ARG_OF("epsilon", ARG_NUMBER, 0.001, ARG_NOT_NEGATIVE),                                      \
+    [GROUPNORM_CENTER] = ARG_OF("center", ARG_FLAG, 1, ARG_ANY),                                                       \
+    [GROUPNORM_SCALE] = ARG_OF("scale", ARG_FLAG, 1, ARG_ANY)
+#define GAMMA_AND_BETA                                                                                                 \
+    AXIS_ARG, ARG_OWN("beta_initializer", "'zeros'"), ARG_OWN("gamma_initializer", "'ones'"),                          \
+        ARG_OWN("beta_regularizer", "None"), ARG_OWN("gamma_regularizer", "None"), ARG_REFUSE("beta_constraint"),      \
+        ARG_REFUSE("gamma_constraint")
+static const struct arg LAYER_NORMALIZATION_ARGS[] = { LAYER_ARGS, NORMALISED, GAMMA_AND_BETA,
+                                                       ARG_REFUSE_OLD("rms_scaling", "False") };
+static const struct arg GROUP_NORMALIZATION_ARGS[] = {
+    LAYER_ARGS, NORMALISED, [GROUPNORM_GROUPS] = ARG_OF("groups", ARG_INTEGER, 32, ARG_COUNT_OR_CHANNELS),
+    GAMMA_AND_BETA
+};
 #define NOISE(name)                                                                                                    \
     LAYER_ARGS, [NOISE_RATE] = ARG_NEEDED(name, ARG_NUMBER, ARG_UNIT),                                                 \
                 [NOISE_SEED] = ARG_OF("seed", ARG_INTEGER, ARG_NONE, ARG_ANY)
@@ -295,12 +309,19 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                                               "SeparableConv1D", "SeparableConvolution1D"),
     [LAYER_SEPARABLE_CONV_2D] = SEPARABLE_ROW(SEPARABLE_CONV_2D_ARGS, "separable_conv2d", separable_conv2d_read,
                                               "SeparableConv2D", "SeparableConvolution2D"),
+    [LAYER_LAYER_NORMALIZATION] = { ROW("LayerNormalization", LAYER_NORMALIZATION_ARGS, "layer_normalization",
+                                        "gamma (x - mean) / sqrt(variance + epsilon) + beta, of the last axis of each "
+                                        "position"),
+                                    group_normalization_read, layer_normalization_shape, group_normalization_variables,
+                                    group_normalization_config },
+    [LAYER_GROUP_NORMALIZATION] = { ROW("GroupNormalization", GROUP_NORMALIZATION_ARGS, "group_normalization",
+                                        "likewise, of groups of channels over all positions of an example"),
+                                    group_normalization_read, group_normalization_shape, group_normalization_variables,
+                                    group_normalization_config },
 };
 
 /* In Keras, not here yet: refused with a message that states that. */
 static const char *const LATER[] = {
-    "LayerNormalization",
-    "GroupNormalization",
     "PReLU",
     "Permute",
     "RepeatVector",

@@ -32,6 +32,16 @@
         .forward = op_separable_conv_forward, .backward = op_separable_conv_backward,                                  \
         .scratch = op_separable_conv_scratch, .tail = TAIL_OUTPUT                                                      \
     }
+#define LAYER_NORMALIZATION_OP                                                                                         \
+    {                                                                                                                  \
+        .forward = op_layer_normalization_forward, .backward = op_layer_normalization_backward,                        \
+        .scratch = op_layer_normalization_scratch                                                                      \
+    }
+#define GROUP_NORMALIZATION_OP                                                                                         \
+    {                                                                                                                  \
+        .forward = op_group_normalization_forward, .backward = op_group_normalization_backward,                        \
+        .scratch = op_group_normalization_scratch                                                                      \
+    }
 #define DROPOUT                                                                                                        \
     {                                                                                                                  \
         .forward = op_dropout_forward, .backward = op_dropout_backward, .scratch = op_dropout_scratch,                 \
@@ -109,4 +119,6 @@ const struct op_row op_rows[LAYER_COUNT] = {
     [LAYER_DEPTHWISE_CONV_2D] = DEPTHWISE_CONV,
     [LAYER_SEPARABLE_CONV_1D] = SEPARABLE_CONV,
     [LAYER_SEPARABLE_CONV_2D] = SEPARABLE_CONV,
+    [LAYER_LAYER_NORMALIZATION] = LAYER_NORMALIZATION_OP,
+    [LAYER_GROUP_NORMALIZATION] = GROUP_NORMALIZATION_OP,
 };
