@@ -63,7 +63,10 @@
     X(LAYER_SEPARABLE_CONV_1D, "SeparableConv1D")                                                                      \
     X(LAYER_SEPARABLE_CONV_2D, "SeparableConv2D")                                                                      \
     X(LAYER_LAYER_NORMALIZATION, "LayerNormalization")                                                                 \
-    X(LAYER_GROUP_NORMALIZATION, "GroupNormalization")
+    X(LAYER_GROUP_NORMALIZATION, "GroupNormalization")                                                                 \
+    X(LAYER_PRELU, "PReLU")                                                                                            \
+    X(LAYER_PERMUTE, "Permute")                                                                                        \
+    X(LAYER_REPEAT_VECTOR, "RepeatVector")
 enum layer_id {
 #define X(id, name) id,
     LAYERS(X)

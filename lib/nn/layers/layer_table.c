@@ -165,6 +165,18 @@ static const struct arg GROUP_NORMALIZATION_ARGS[] = {
     LAYER_ARGS, NORMALISED, [GROUPNORM_GROUPS] = ARG_OF("groups", ARG_INTEGER, 32, ARG_COUNT_OR_CHANNELS),
     GAMMA_AND_BETA
 };
+static const struct arg PRELU_ARGS[] = { LAYER_ARGS, ARG_OWN("alpha_initializer", "'zeros'"),
+                                         ARG_OWN("alpha_regularizer", "None"), ARG_REFUSE("alpha_constraint"),
+                                         ARG_TUPLE("shared_axes", ARG_AT_LEAST_ONE, 0, SHAPE_MAX_RANK, "None") };
+static const struct arg PERMUTE_ARGS[] = { LAYER_ARGS,
+                                           { .name = "dims",
+                                             .kind = ARG_LIST,
+                                             .range = ARG_AT_LEAST_ONE,
+                                             .least = 1,
+                                             .most = SHAPE_MAX_RANK,
+                                             .required = true } };
+static const struct arg REPEAT_VECTOR_ARGS[] = { LAYER_ARGS, [REPEAT_VECTOR_N] =
+                                                                 ARG_NEEDED("n", ARG_INTEGER, ARG_AT_LEAST_ONE) };
 #define NOISE(name)                                                                                                    \
     LAYER_ARGS, [NOISE_RATE] = ARG_NEEDED(name, ARG_NUMBER, ARG_UNIT),                                                 \
                 [NOISE_SEED] = ARG_OF("seed", ARG_INTEGER, ARG_NONE, ARG_ANY)
@@ -318,13 +330,18 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                                         "likewise, of groups of channels over all positions of an example"),
                                     group_normalization_read, group_normalization_shape, group_normalization_variables,
                                     group_normalization_config },
+    [LAYER_PRELU] = { ROW("PReLU", PRELU_ARGS, "p_re_lu",
+                          "x, alpha x below 0; alpha is learnt, for each value, shared along axes"),
+                      prelu_read, prelu_shape, prelu_variables, prelu_config },
+    [LAYER_PERMUTE] = { ROW("Permute", PERMUTE_ARGS, "permute", "the axes in another order; dims counts from 1"),
+                        permute_read, permute_shape, NULL, permute_config },
+    [LAYER_REPEAT_VECTOR] = { ROW("RepeatVector", REPEAT_VECTOR_ARGS, "repeat_vector",
+                                  "n times the input, along a new first axis"),
+                              .shape = repeat_vector_shape },
 };
 
 /* In Keras, not here yet: refused with a message that states that. */
 static const char *const LATER[] = {
-    "PReLU",
-    "Permute",
-    "RepeatVector",
     "SpatialDropout1D",
     "SpatialDropout2D",
     "GaussianNoise",

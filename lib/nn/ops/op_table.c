@@ -121,4 +121,7 @@ const struct op_row op_rows[LAYER_COUNT] = {
     [LAYER_SEPARABLE_CONV_2D] = SEPARABLE_CONV,
     [LAYER_LAYER_NORMALIZATION] = LAYER_NORMALIZATION_OP,
     [LAYER_GROUP_NORMALIZATION] = GROUP_NORMALIZATION_OP,
+    [LAYER_PRELU] = { .forward = op_prelu_forward, .backward = op_prelu_backward, .scratch = op_prelu_scratch },
+    [LAYER_PERMUTE] = { .forward = op_permute_forward, .backward = op_permute_backward },
+    [LAYER_REPEAT_VECTOR] = { .forward = op_repeat_vector_forward, .backward = op_repeat_vector_backward },
 };
