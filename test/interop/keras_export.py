@@ -95,6 +95,41 @@ def steps():
     )
 
 
+def blocks():
+    """Blocks as in mobile and generative networks."""
+    return sequential(
+        L.DepthwiseConv2D(3, padding="same", depth_multiplier=2),
+        L.GroupNormalization(2),
+        L.PReLU(shared_axes=[1, 2]),
+        L.SeparableConv2D(6, (2, 3), strides=2, depth_multiplier=2, activation="gelu"),
+        L.LayerNormalization(),
+        L.SpatialDropout2D(0.25),
+        L.Conv2DTranspose(5, 3, strides=2, padding="same", activation="relu"),
+        L.Conv2DTranspose(4, (1, 2), strides=3, use_bias=False),
+        L.Permute((3, 1, 2)),
+        L.GaussianNoise(0.5),
+        L.Flatten(),
+        L.Dense(3),
+        shape=(7, 6, 2),
+    )
+
+
+def block_steps():
+    return sequential(
+        L.RepeatVector(8),
+        L.DepthwiseConv1D(3, depth_multiplier=2, activation="tanh"),
+        L.LayerNormalization(scale=False, epsilon=0.25),
+        L.SeparableConv1D(5, 2, dilation_rate=2, padding="same"),
+        L.SpatialDropout1D(0.25),
+        L.PReLU(),
+        L.Conv1DTranspose(4, 3, strides=2),
+        L.GroupNormalization(-1, center=False),
+        L.Flatten(),
+        L.Dense(2),
+        shape=(4,),
+    )
+
+
 MODELS = {
     "dense": sequential(L.Dense(7, "relu", name="hidden"), L.Dense(5, "gelu", use_bias=False), L.Dense(3, "softmax", name="out")),
     "norms": sequential(L.Normalization(), L.Dense(4), L.BatchNormalization(), L.Dense(4), L.BatchNormalization(scale=False, center=False)),
@@ -110,6 +145,8 @@ MODELS = {
     "several outputs": heads(),
     "pictures": pictures(),
     "steps": steps(),
+    "blocks": blocks(),
+    "blocks of steps": block_steps(),
     "image": sequential(L.Rescaling(1 / 255), L.Flatten(), L.Dense(16, "relu"), L.Dense(10, "softmax"), shape=(8, 8, 1)),
 }
 

@@ -21,7 +21,12 @@ L = K.layers
 # What an object cannot be made without.
 NEEDED = {"Dense": {"units": 3}, "Reshape": {"target_shape": (2, 2)}, "Activation": {"activation": "tanh"},
           "Dot": {"axes": -1}, "Dropout": {"rate": 0.25}, "Rescaling": {"scale": 0.5}, "Conv1D": {"filters": 3, "kernel_size": 2},
-          "Conv2D": {"filters": 3, "kernel_size": 2}, "AveragePooling1D": {"pool_size": 2}, "AveragePooling2D": {"pool_size": 2}}
+          "Conv2D": {"filters": 3, "kernel_size": 2}, "AveragePooling1D": {"pool_size": 2}, "AveragePooling2D": {"pool_size": 2},
+          "Conv1DTranspose": {"filters": 3, "kernel_size": 2}, "Conv2DTranspose": {"filters": 3, "kernel_size": 2},
+          "DepthwiseConv1D": {"kernel_size": 2}, "DepthwiseConv2D": {"kernel_size": 2},
+          "SeparableConv1D": {"filters": 3, "kernel_size": 2}, "SeparableConv2D": {"filters": 3, "kernel_size": 2},
+          "GroupNormalization": {"groups": 2}, "Permute": {"dims": (2, 1)}, "RepeatVector": {"n": 3},
+          "SpatialDropout1D": {"rate": 0.25}, "SpatialDropout2D": {"rate": 0.25}, "GaussianNoise": {"stddev": 0.5}}
 # Other arguments than the defaults, so that these travel too.
 OTHER = {
     "Dense": [{"units": 2, "use_bias": False, "activation": "gelu", "kernel_initializer": "he_normal", "kernel_regularizer": "l2"},
@@ -43,6 +48,16 @@ OTHER = {
                {"filters": 2, "kernel_size": 3, "dilation_rate": 2, "padding": "causal", "kernel_regularizer": "l2"}],
     "Conv2D": [{"filters": 2, "kernel_size": (3, 2), "strides": (2, 1), "padding": "same", "kernel_initializer": "he_normal"},
                {"filters": 2, "kernel_size": 2, "dilation_rate": (1, 2), "activation": L.LeakyReLU()}],
+    "Conv1DTranspose": [{"filters": 2, "kernel_size": 3, "strides": 2, "padding": "same", "use_bias": False}],
+    "Conv2DTranspose": [{"filters": 2, "kernel_size": (3, 2), "strides": 2, "padding": "same", "activation": "relu"}],
+    "DepthwiseConv1D": [{"kernel_size": 3, "strides": 2, "depth_multiplier": 2, "depthwise_initializer": "he_normal"}],
+    "DepthwiseConv2D": [{"kernel_size": (3, 2), "padding": "same", "dilation_rate": 2, "depthwise_regularizer": "l2"}],
+    "SeparableConv1D": [{"filters": 2, "kernel_size": 3, "padding": "same", "depthwise_regularizer": "l1", "use_bias": False}],
+    "SeparableConv2D": [{"filters": 2, "kernel_size": 3, "strides": 2, "depth_multiplier": 2, "activation": "gelu",
+                         "pointwise_initializer": "he_uniform", "pointwise_regularizer": "l2"}],
+    "LayerNormalization": [{"epsilon": 0.25, "center": False}, {"scale": False}, {"gamma_regularizer": "l2"}],
+    "GroupNormalization": [{"groups": -1, "epsilon": 0.25, "center": False, "scale": False}],
+    "PReLU": [{"alpha_initializer": K.initializers.Constant(0.25), "shared_axes": [1]}], "GaussianNoise": [{"stddev": 0.25, "seed": 7}],
     "MaxPooling1D": [{"pool_size": 3, "strides": 1, "padding": "same"}], "AveragePooling1D": [{"pool_size": 3, "strides": 1}],
     "MaxPooling2D": [{"pool_size": (3, 2), "strides": (1, 2), "padding": "same"}], "AveragePooling2D": [{"pool_size": 3, "padding": "same"}],
     "GlobalMaxPooling1D": [{"keepdims": True}], "GlobalMaxPooling2D": [{"keepdims": True}],
@@ -57,6 +72,7 @@ OTHER = {
     "Huber": [{"delta": 0.5}], "CategoricalCrossentropy": [{"from_logits": True, "label_smoothing": 0.25}],
     "AUC": [{"num_thresholds": 50, "curve": "PR"}], "Precision": [{"thresholds": 0.25}], "TopKCategoricalAccuracy": [{"k": 2}],
 }
+SHAPES = {"": (4,), "1": (8, 2), "2": (6, 7, 2)}  # of inputs, by dimensions
 SPARSE_METRICS = re.compile("^Sparse")
 REFUSED = {"activation hard_sigmoid": "Keras 2's hard_sigmoid is"} if OLD else {}  # computes something else in Keras 3
 MERGES = {"Add", "Concatenate", "Dot", "Subtract", "Multiply", "Average", "Maximum", "Minimum"}  # layers of several inputs
@@ -65,7 +81,7 @@ ONLY_HERE = {"Counting"}  # an optimizer of ours
 DROPPED = {"registered_name", "module", "build_config", "keras_version", "backend", "name", "synchronized", "renorm", "renorm_clipping",
            "renorm_momentum", "input_axes", "output_axes", "quantization_config", "activity_regularizer", "ema_momentum",
            "ema_overwrite_frequency", "jit_compile", "is_legacy_optimizer", "loss_scale_factor", "gradient_accumulation_steps", "use_ema",
-           "fn", "sparse", "ragged", "optional", "build_input_shape", "noise_shape", "dtype", "data_format"}
+           "fn", "sparse", "ragged", "optional", "build_input_shape", "noise_shape", "dtype", "data_format", "rms_scaling"}
 
 
 SAME = {("thresholds", None): 0.5, ("reduction", "auto"): "sum_over_batch_size"}  # what None and auto stand for
@@ -89,7 +105,8 @@ def sequential(layers, shape=(4,)):
 
 def shape_for(name):
     """The shape of an input for a layer of that class: a vector, a sequence or an image."""
-    return (8, 2) if name.endswith("1D") else (6, 7, 2) if name.endswith("2D") else (4,)
+    dimensions = re.search(r"[12](?=D)", name)
+    return SHAPES[dimensions.group() if dimensions else "2" if name == "GroupNormalization" else "1" if name == "Permute" else ""]
 
 
 def model_cases():
@@ -153,6 +170,13 @@ def normal_layer(layer):
     config = layer["config"]
     if layer["class_name"] == "LeakyReLU" and "alpha" in config:
         config["negative_slope"] = config.pop("alpha")
+    if layer["class_name"].startswith("SpatialDropout"):
+        config.pop("trainable", None)  # only Keras 2 writes it, and the next ones
+    if layer["class_name"] not in ("Conv1D", "Conv2D", "GroupNormalization"):
+        config.pop("groups", None)
+    if layer["class_name"].startswith("SeparableConv"):
+        for key in ("kernel_initializer", "kernel_regularizer", "kernel_constraint"):
+            config.pop(key, None)
     if "axis" in config:
         config["axis"] = None if config["axis"] in (None, []) else -1  # of a last axis: [1], [-1], -1
     if isinstance(config.get("activation"), dict):

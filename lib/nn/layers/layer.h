@@ -66,7 +66,10 @@
     X(LAYER_GROUP_NORMALIZATION, "GroupNormalization")                                                                 \
     X(LAYER_PRELU, "PReLU")                                                                                            \
     X(LAYER_PERMUTE, "Permute")                                                                                        \
-    X(LAYER_REPEAT_VECTOR, "RepeatVector")
+    X(LAYER_REPEAT_VECTOR, "RepeatVector")                                                                             \
+    X(LAYER_SPATIAL_DROPOUT_1D, "SpatialDropout1D")                                                                    \
+    X(LAYER_SPATIAL_DROPOUT_2D, "SpatialDropout2D")                                                                    \
+    X(LAYER_GAUSSIAN_NOISE, "GaussianNoise")
 enum layer_id {
 #define X(id, name) id,
     LAYERS(X)

@@ -153,3 +153,30 @@ int dropout_read(struct layer *l, const struct node *config, struct err *e)
         return node_error(config, e, "rate 1 would drop everything");
     return 0;
 }
+
+/* ---- SpatialDropout ---- */
+
+int spatial_dropout2d_read(struct layer *l, const struct node *config, struct err *e)
+{
+    return window_check_format(config, e) < 0 ? -1 : dropout_read(l, config, e);
+}
+
+int spatial_dropout1d_shape(struct layer *l, const struct node *at, struct err *e)
+{
+    l->out = l->in[0];
+    return window_check_input(l, 1, at, e);
+}
+
+int spatial_dropout2d_shape(struct layer *l, const struct node *at, struct err *e)
+{
+    l->out = l->in[0];
+    return window_check_input(l, 2, at, e);
+}
+
+/* Keras 3 cannot make one that has `trainable`. */
+void spatial_dropout_config(const struct layer *l, json_t *config)
+{
+    json_object_del(config, "trainable");
+    if (l->id == LAYER_SPATIAL_DROPOUT_2D)
+        json_object_set_new(config, "data_format", json_string("channels_last"));
+}

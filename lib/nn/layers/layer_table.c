@@ -181,6 +181,9 @@ static const struct arg REPEAT_VECTOR_ARGS[] = { LAYER_ARGS, [REPEAT_VECTOR_N] =
     LAYER_ARGS, [NOISE_RATE] = ARG_NEEDED(name, ARG_NUMBER, ARG_UNIT),                                                 \
                 [NOISE_SEED] = ARG_OF("seed", ARG_INTEGER, ARG_NONE, ARG_ANY)
 static const struct arg DROPOUT_ARGS[] = { NOISE("rate"), ARG_REFUSE("noise_shape") };
+static const struct arg SPATIAL_DROPOUT_1D_ARGS[] = { NOISE("rate") };
+static const struct arg SPATIAL_DROPOUT_2D_ARGS[] = { NOISE("rate"), DATA_FORMAT };
+static const struct arg GAUSSIAN_NOISE_ARGS[] = { NOISE("stddev") };
 
 #define MERGED                                                                                                         \
     ", element by element; shapes are aligned from the last axis, and axes of size 1 repeated; in functional models"
@@ -211,6 +214,7 @@ static const struct arg DROPOUT_ARGS[] = { NOISE("rate"), ARG_REFUSE("noise_shap
         ROW_OF_NAMES(args, auto_name, "a depthwise convolution, then one of 1 x 1", __VA_ARGS__), read,                \
             separable_conv_shape, separable_conv_variables, conv_config                                                \
     }
+#define DROPPED "whole channels 0 with probability rate, others scaled by 1 / (1 - rate); in training only"
 #define POOL_ROW(args, auto_name, about, read, ...)                                                                    \
     {                                                                                                                  \
         ROW_OF_NAMES(args, auto_name, about, __VA_ARGS__), read, pool_shape, NULL, pool_config                         \
@@ -338,13 +342,17 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_REPEAT_VECTOR] = { ROW("RepeatVector", REPEAT_VECTOR_ARGS, "repeat_vector",
                                   "n times the input, along a new first axis"),
                               .shape = repeat_vector_shape },
+    [LAYER_SPATIAL_DROPOUT_1D] = { ROW("SpatialDropout1D", SPATIAL_DROPOUT_1D_ARGS, "spatial_dropout1d", DROPPED),
+                                   dropout_read, spatial_dropout1d_shape, NULL, spatial_dropout_config },
+    [LAYER_SPATIAL_DROPOUT_2D] = { ROW("SpatialDropout2D", SPATIAL_DROPOUT_2D_ARGS, "spatial_dropout2d", DROPPED),
+                                   spatial_dropout2d_read, spatial_dropout2d_shape, NULL, spatial_dropout_config },
+    [LAYER_GAUSSIAN_NOISE] = { ROW("GaussianNoise", GAUSSIAN_NOISE_ARGS, "gaussian_noise",
+                                   "x + normal numbers of that standard deviation, in training only"),
+                               .shape = layer_same_shape },
 };
 
 /* In Keras, not here yet: refused with a message that states that. */
 static const char *const LATER[] = {
-    "SpatialDropout1D",
-    "SpatialDropout2D",
-    "GaussianNoise",
     "Conv3D",
     "Conv3DTranspose",
     "MaxPooling3D",

@@ -1,4 +1,4 @@
-/* Dropout: random numbers while training, nothing otherwise. Those of an example are
+/* Dropout, SpatialDropout and GaussianNoise: random numbers while training, nothing otherwise. Those of an example are
  * named by (seed, epoch, position of the example, node), whatever batch it is in. */
 #include "base/rng.h"
 #include "nn/layers/layer_rows.h"
@@ -64,4 +64,25 @@ void op_dropout_backward(const struct op_ctx *c)
 {
     if (c->dx[0] != NULL)
         mask(c, c->dy, c->dx[0]);
+}
+
+/* ---- GaussianNoise ---- */
+
+void op_gaussian_noise_forward(const struct op_ctx *c)
+{
+    size_t each = shape_elements(&c->l->in[0]);
+    const double deviation = c->l->arg[NOISE_RATE];
+    for (size_t i = 0; i < c->n; i++) {
+        struct rng r = noise_of_example(c, i);
+        const float *x = c->x[0] + i * each;
+        float *y = c->y + i * each;
+        for (size_t k = 0; k < each; k++)
+            y[k] = x[k] + (float)(deviation * rng_normal(&r));
+    }
+}
+
+void op_gaussian_noise_backward(const struct op_ctx *c)
+{
+    if (c->dx[0] != NULL && c->dx[0] != c->dy)
+        memcpy(c->dx[0], c->dy, op_elements(c) * sizeof(float));
 }

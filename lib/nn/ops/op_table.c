@@ -124,4 +124,10 @@ const struct op_row op_rows[LAYER_COUNT] = {
     [LAYER_PRELU] = { .forward = op_prelu_forward, .backward = op_prelu_backward, .scratch = op_prelu_scratch },
     [LAYER_PERMUTE] = { .forward = op_permute_forward, .backward = op_permute_backward },
     [LAYER_REPEAT_VECTOR] = { .forward = op_repeat_vector_forward, .backward = op_repeat_vector_backward },
+    [LAYER_SPATIAL_DROPOUT_1D] = DROPOUT,
+    [LAYER_SPATIAL_DROPOUT_2D] = DROPOUT,
+    [LAYER_GAUSSIAN_NOISE] = { .forward = op_gaussian_noise_forward,
+                               .backward = op_gaussian_noise_backward,
+                               .view = op_noise_view,
+                               .in_place = true },
 };
