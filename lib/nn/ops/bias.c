@@ -15,9 +15,22 @@ size_t bias_scratch(const struct layer *l, size_t max_n, bool training)
     return training && activation_needs_input(&l->activation) ? max_n * shape_elements(&l->out) : 0;
 }
 
-void bias_forward(const struct op_ctx *c, const float *bias, float *before, size_t rows, size_t units)
+/* The last axis of the output, and how many rows of it there are. */
+static size_t units_of(const struct op_ctx *c)
+{
+    return (size_t)c->l->out.dim[c->l->out.rank - 1];
+}
+
+static size_t rows_of(const struct op_ctx *c)
+{
+    return c->n * shape_elements(&c->l->out) / units_of(c);
+}
+
+void bias_forward(const struct op_ctx *c, int var, float *before)
 {
     const struct activation *a = &c->l->activation;
+    const float *bias = var < c->l->nvars ? c->w[var] : NULL;
+    size_t rows = rows_of(c), units = units_of(c);
     if (bias != NULL && is_plain_relu(a) && !c->logits) {
         kernel_add_row_relu(bias, c->y, rows, units);
         return;
@@ -31,13 +44,14 @@ void bias_forward(const struct op_ctx *c, const float *bias, float *before, size
     activation_forward(a, c->y, c->y, rows, units);
 }
 
-void bias_backward(const struct op_ctx *c, const float *before, float *grad, size_t rows, size_t units)
+void bias_backward(const struct op_ctx *c, int var, const float *before)
 {
     const struct activation *a = &c->l->activation;
+    size_t rows = rows_of(c), units = units_of(c);
     if (!c->logits && is_plain_relu(a))
         kernel_relu_backward(c->y, c->dy, c->dy, rows * units);
     else if (!c->logits && a->kind != ACT_LINEAR)
         activation_backward(a, activation_needs_input(a) ? before : NULL, c->y, c->dy, c->dy, rows, units);
-    if (grad != NULL)
-        kernel_sum_rows(c->dy, grad, rows, units);
+    if (var < c->l->nvars && c->g[var] != NULL)
+        kernel_sum_rows(c->dy, c->g[var], rows, units);
 }

@@ -6,9 +6,10 @@
 
 /* Floats that activations need whose derivative is computed from their input: a copy of it. */
 size_t bias_scratch(const struct layer *l, size_t max_n, bool training);
-/* c->y (rows, units) = f(c->y + bias); bias NULL: none. before: bias_scratch() floats. */
-void bias_forward(const struct op_ctx *c, const float *bias, float *before, size_t rows, size_t units);
-/* c->dy becomes the gradient before f, and *grad its sum over the rows; grad NULL: not needed. */
-void bias_backward(const struct op_ctx *c, const float *before, float *grad, size_t rows, size_t units);
+/* c->y (rows, units) = f(c->y + bias). The bias is variable `var` of the layer; a layer with fewer has none. before:
+ * bias_scratch() floats. */
+void bias_forward(const struct op_ctx *c, int var, float *before);
+/* c->dy becomes the gradient before f, and that of the bias its sum over the rows. */
+void bias_backward(const struct op_ctx *c, int var, const float *before);
 
 #endif

@@ -17,16 +17,6 @@ static const struct conv_kernel *conv_kernel_for(const struct window_layout *at)
     return CONV_KERNELS[i];
 }
 
-static bool has_bias(const struct layer *l)
-{
-    return l->arg[CONV_USE_BIAS] != 0;
-}
-
-static size_t outputs_of(const struct op_ctx *c)
-{
-    return c->n * shape_elements(&c->l->out) / (size_t)c->l->arg[CONV_FILTERS];
-}
-
 /* The kernel has done with it when the input of the activation is put there, and begins after that was read. */
 size_t op_conv_scratch(const struct layer *l, size_t max_n, bool training)
 {
@@ -38,13 +28,13 @@ void op_conv_forward(const struct op_ctx *c)
 {
     const struct window_layout at = window_layout_of(c->l);
     conv_kernel_for(&at)->forward(&at, c->n, c->x[0], c->w[KERNEL_VAR], c->y, c->scratch);
-    bias_forward(c, has_bias(c->l) ? c->w[BIAS_VAR] : NULL, c->scratch, outputs_of(c), at.out_channels);
+    bias_forward(c, BIAS_VAR, c->scratch);
 }
 
 void op_conv_backward(const struct op_ctx *c)
 {
     const struct window_layout at = window_layout_of(c->l);
-    bias_backward(c, c->scratch, has_bias(c->l) ? c->g[BIAS_VAR] : NULL, outputs_of(c), at.out_channels);
+    bias_backward(c, BIAS_VAR, c->scratch);
     const struct conv_grads g = { .dy = c->dy, .dw = c->g[KERNEL_VAR], .dx = c->dx[0] };
     conv_kernel_for(&at)->backward(&at, c->n, c->x[0], c->w[KERNEL_VAR], &g, c->scratch);
 }
@@ -67,7 +57,7 @@ void op_conv_transpose_forward(const struct op_ctx *c)
     const struct window_layout at = conv_transposed_layout(c->l);
     const struct conv_grads g = { .dy = c->x[0], .dx = c->y };
     conv_kernel_for(&at)->backward(&at, c->n, NULL, c->w[KERNEL_VAR], &g, c->scratch);
-    bias_forward(c, has_bias(c->l) ? c->w[BIAS_VAR] : NULL, c->scratch, outputs_of(c), at.channels);
+    bias_forward(c, BIAS_VAR, c->scratch);
 }
 
 void op_conv_transpose_backward(const struct op_ctx *c)
@@ -75,7 +65,7 @@ void op_conv_transpose_backward(const struct op_ctx *c)
     const struct window_layout at = conv_transposed_layout(c->l);
     const struct conv_kernel *kernel = conv_kernel_for(&at);
     const struct conv_grads g = { .dy = c->x[0], .dw = c->g[KERNEL_VAR] };
-    bias_backward(c, c->scratch, has_bias(c->l) ? c->g[BIAS_VAR] : NULL, outputs_of(c), at.channels);
+    bias_backward(c, BIAS_VAR, c->scratch);
     if (c->dx[0] != NULL)
         kernel->forward(&at, c->n, c->dy, c->w[KERNEL_VAR], c->dx[0], c->scratch);
     if (g.dw != NULL)

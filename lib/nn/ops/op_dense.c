@@ -13,11 +13,6 @@ static size_t units(const struct layer *l)
     return (size_t)l->arg[DENSE_UNITS];
 }
 
-static bool has_bias(const struct layer *l)
-{
-    return l->arg[DENSE_USE_BIAS] != 0;
-}
-
 size_t op_dense_scratch(const struct layer *l, size_t max_n, bool training)
 {
     return bias_scratch(l, max_n, training);
@@ -25,16 +20,15 @@ size_t op_dense_scratch(const struct layer *l, size_t max_n, bool training)
 
 void op_dense_forward(const struct op_ctx *c)
 {
-    size_t rows = op_rows_of(c), u = units(c->l);
-    gemm_nn(c->x[0], c->w[KERNEL_VAR], 0.0F, c->y, rows, u, op_channels(c));
-    bias_forward(c, has_bias(c->l) ? c->w[BIAS_VAR] : NULL, c->scratch, rows, u);
+    gemm_nn(c->x[0], c->w[KERNEL_VAR], 0.0F, c->y, op_rows_of(c), units(c->l), op_channels(c));
+    bias_forward(c, BIAS_VAR, c->scratch);
 }
 
 /* dz = dy f'(z); dW = x^T dz; db = sum of dz over rows; dx = dz W^T */
 void op_dense_backward(const struct op_ctx *c)
 {
     size_t rows = op_rows_of(c), u = units(c->l), k = op_channels(c);
-    bias_backward(c, c->scratch, has_bias(c->l) ? c->g[BIAS_VAR] : NULL, rows, u);
+    bias_backward(c, BIAS_VAR, c->scratch);
     if (c->g[KERNEL_VAR] != NULL)
         gemm_tn(c->x[0], c->dy, 0.0F, c->g[KERNEL_VAR], k, u, rows);
     if (c->dx[0] != NULL)

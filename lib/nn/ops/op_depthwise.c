@@ -15,17 +15,6 @@ static struct depthwise depthwise_of(const struct op_ctx *c, size_t multiplier)
         struct depthwise){ .at = window_layout_of(c->l), .multiplier = multiplier, .n = c->n, .scratch = c->scratch };
 }
 
-/* Outputs of all examples. */
-static size_t depthwise_outputs(const struct depthwise *d)
-{
-    return d->n * d->at.axis[WINDOW_HEIGHT].out * d->at.axis[WINDOW_WIDTH].out;
-}
-
-static bool has_bias(const struct layer *l)
-{
-    return l->arg[CONV_USE_BIAS] != 0;
-}
-
 /* ---- DepthwiseConv: scratch has that of the kernel, then that of the bias ---- */
 
 static size_t depthwise_multiplier(const struct layer *l)
@@ -48,15 +37,13 @@ void op_depthwise_conv_forward(const struct op_ctx *c)
 {
     const struct depthwise d = depthwise_of(c, depthwise_multiplier(c->l));
     depthwise_forward(&d, c->x[0], c->w[KERNEL_VAR], c->y);
-    bias_forward(c, has_bias(c->l) ? c->w[BIAS_VAR] : NULL, c->scratch + depthwise_kernel_scratch(c->l),
-                 depthwise_outputs(&d), d.at.out_channels);
+    bias_forward(c, BIAS_VAR, c->scratch + depthwise_kernel_scratch(c->l));
 }
 
 void op_depthwise_conv_backward(const struct op_ctx *c)
 {
     const struct depthwise d = depthwise_of(c, depthwise_multiplier(c->l));
-    bias_backward(c, c->scratch + depthwise_kernel_scratch(c->l), has_bias(c->l) ? c->g[BIAS_VAR] : NULL,
-                  depthwise_outputs(&d), d.at.out_channels);
+    bias_backward(c, BIAS_VAR, c->scratch + depthwise_kernel_scratch(c->l));
     if (c->g[KERNEL_VAR] != NULL)
         depthwise_weights_gradient(&d, c->x[0], c->dy, c->g[KERNEL_VAR]);
     if (c->dx[0] != NULL)
@@ -101,7 +88,7 @@ static struct separable separable_of(const struct op_ctx *c)
                            .filters = (size_t)c->l->arg[CONV_FILTERS],
                            .y = c->scratch + separable_kernel_scratch(c->l) };
     s.between = s.d.at.channels * s.d.multiplier;
-    s.outputs = depthwise_outputs(&s.d);
+    s.outputs = c->n * s.d.at.axis[WINDOW_HEIGHT].out * s.d.at.axis[WINDOW_WIDTH].out;
     s.dy = s.y + (c->training ? s.outputs * s.between : 0);
     s.before = s.dy + s.outputs * s.between;
     return s;
@@ -112,14 +99,14 @@ void op_separable_conv_forward(const struct op_ctx *c)
     const struct separable s = separable_of(c);
     depthwise_forward(&s.d, c->x[0], c->w[SEPARABLE_DEPTHWISE_VAR], s.y);
     gemm_nn(s.y, c->w[SEPARABLE_POINTWISE_VAR], 0.0F, c->y, s.outputs, s.filters, s.between);
-    bias_forward(c, has_bias(c->l) ? c->w[SEPARABLE_BIAS_VAR] : NULL, s.before, s.outputs, s.filters);
+    bias_forward(c, SEPARABLE_BIAS_VAR, s.before);
 }
 
 void op_separable_conv_backward(const struct op_ctx *c)
 {
     const struct separable s = separable_of(c);
     float *dw = c->g[SEPARABLE_DEPTHWISE_VAR];
-    bias_backward(c, s.before, has_bias(c->l) ? c->g[SEPARABLE_BIAS_VAR] : NULL, s.outputs, s.filters);
+    bias_backward(c, SEPARABLE_BIAS_VAR, s.before);
     if (c->g[SEPARABLE_POINTWISE_VAR] != NULL)
         gemm_tn(s.y, c->dy, 0.0F, c->g[SEPARABLE_POINTWISE_VAR], s.between, s.filters, s.outputs);
     if (dw == NULL && c->dx[0] == NULL)
