@@ -178,5 +178,5 @@ void spatial_dropout_config(const struct layer *l, json_t *config)
 {
     json_object_del(config, "trainable");
     if (l->id == LAYER_SPATIAL_DROPOUT_2D)
-        json_object_set_new(config, "data_format", json_string("channels_last"));
+        channels_last_config(l, config);
 }

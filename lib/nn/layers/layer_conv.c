@@ -69,7 +69,7 @@ void conv_config(const struct layer *l, json_t *config)
     json_object_set_new(config, "kernel_size", window_sizes_json(&own->window, own->window.size));
     json_object_set_new(config, "strides", window_sizes_json(&own->window, own->window.stride));
     json_object_set_new(config, "dilation_rate", window_sizes_json(&own->window, own->window.dilation));
-    json_object_set_new(config, "data_format", json_string("channels_last"));
+    channels_last_config(l, config);
     activated_config(l, config);
     parts_config(&own->parts, config);
 }

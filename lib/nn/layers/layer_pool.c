@@ -31,7 +31,7 @@ void pool_config(const struct layer *l, json_t *config)
     const struct window *w = l->own;
     json_object_set_new(config, "pool_size", window_sizes_json(w, w->size));
     json_object_set_new(config, "strides", window_sizes_json(w, w->stride));
-    json_object_set_new(config, "data_format", json_string("channels_last"));
+    channels_last_config(l, config);
 }
 
 int global_pool_read(struct layer *l UNUSED, const struct node *config, struct err *e)

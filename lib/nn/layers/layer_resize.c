@@ -95,7 +95,7 @@ void margins_config(const struct layer *l, json_t *config)
     }
     json_object_set_new(config, crops ? "cropping" : "padding", sides);
     if (own->axes == 2)
-        json_object_set_new(config, "data_format", json_string("channels_last"));
+        channels_last_config(l, config);
 }
 
 /* ---- UpSampling ---- */
@@ -137,5 +137,5 @@ void up_sampling_config(const struct layer *l, json_t *config)
         return;
     }
     json_object_set_new(config, "size", json_pack("[I, I]", (json_int_t)own->by[0], (json_int_t)own->by[1]));
-    json_object_set_new(config, "data_format", json_string("channels_last"));
+    channels_last_config(l, config);
 }
