@@ -127,8 +127,8 @@ void window_inside(const struct window_axis *a, size_t o, size_t *ret_first, siz
 {
     size_t start = o * a->stride;   /* of the window, `before` later */
     size_t end = a->in + a->before; /* of the input, likewise */
-    *ret_first = start >= a->before ? 0 : (a->before - start + a->dilation - 1) / a->dilation;
-    *ret_end = start >= end ? 0 : MIN(a->size, (end - start + a->dilation - 1) / a->dilation);
+    *ret_first = start >= a->before ? 0 : divide_up(a->before - start, a->dilation);
+    *ret_end = start >= end ? 0 : MIN(a->size, divide_up(end - start, a->dilation));
 }
 
 json_t *window_sizes_json(const struct window *w, const int64_t sizes[WINDOW_AXES])

@@ -28,6 +28,11 @@ struct window_layout {
     size_t channels, out_channels;
 };
 
+static inline size_t divide_up(size_t n, size_t by)
+{
+    return (n + by - 1) / by;
+}
+
 /* Reads the arguments of that name as one number, or one for each axis; absent: `fallback` (NULL: 1). */
 MUST_USE int window_read_sizes(const struct layer *l, const struct node *config, const char *name, int axes,
                                const int64_t *fallback, int64_t ret[WINDOW_AXES], struct err *e);

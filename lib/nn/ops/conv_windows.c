@@ -101,7 +101,7 @@ struct whole {
 static struct whole whole_windows(const struct window_axis *w, const struct line *line)
 {
     size_t span = (w->size - 1) * w->dilation + 1, room = w->in + w->before;
-    size_t first = (w->before + w->stride - 1) / w->stride, end = room < span ? 0 : (room - span) / w->stride + 1;
+    size_t first = divide_up(w->before, w->stride), end = room < span ? 0 : (room - span) / w->stride + 1;
     struct whole ret = { .first = MAX(first, line->first), .end = MIN(end, line->first + line->n) };
     return ret.first < ret.end ? ret : (struct whole){ line->first, line->first };
 }

@@ -37,7 +37,7 @@ struct plan {
 
 static size_t round_up(size_t n, size_t step)
 {
-    return (n + step - 1) / step * step;
+    return divide_up(n, step) * step;
 }
 
 static struct winograd winograd_of(const struct window_layout *at, size_t n)
@@ -303,7 +303,7 @@ static void winograd_forward(const struct window_layout *at, size_t n, const flo
 static void clear_examples(const struct plan *p, float *dx, size_t end, size_t *zeroed)
 {
     size_t image = p->s.in_height * p->s.in_width * p->s.channels;
-    size_t examples = (end + p->of_example - 1) / p->of_example;
+    size_t examples = divide_up(end, p->of_example);
     memset(dx + *zeroed * image, 0, (examples - *zeroed) * image * sizeof(float));
     *zeroed = examples;
 }

@@ -6,11 +6,6 @@
 
 #include "nn/layers/layer_window.h"
 
-static inline size_t divide_up(size_t n, size_t by)
-{
-    return (n + by - 1) / by;
-}
-
 struct window_run {
     size_t place;   /* in the window: row * width + column */
     size_t x, step; /* the position of the first output; from one position to the next */
