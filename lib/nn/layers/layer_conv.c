@@ -21,8 +21,9 @@ static const struct part SEPARABLE_PARTS[] = {
     [SEPARABLE_BIAS_PART] = { "bias", NULL, "zeros", false }
 };
 
-/* What all have: windows, parts and an activation. */
-static int read_conv(struct layer *l, const struct node *config, int axes, struct err *e)
+/* What all have: windows, an activation and the parts `rows`. */
+static int read_conv(struct layer *l, const struct node *config, int axes, const struct part *rows, int n,
+                     struct err *e)
 {
     struct conv *own = l->own = xcalloc(1, sizeof(*own));
     struct window *w = &own->window;
@@ -36,12 +37,8 @@ static int read_conv(struct layer *l, const struct node *config, int axes, struc
         return -1;
     bool steps = w->stride[WINDOW_HEIGHT] > 1 || w->stride[WINDOW_WIDTH] > 1;
     bool gaps = w->dilation[WINDOW_HEIGHT] > 1 || w->dilation[WINDOW_WIDTH] > 1;
-    return steps && gaps ? node_error(&dilation, e, "goes only with strides of 1, as in Keras") : 0;
-}
-
-static int read_parts(struct layer *l, const struct node *config, const struct part *rows, int n, struct err *e)
-{
-    struct conv *own = l->own;
+    if (steps && gaps)
+        return node_error(&dilation, e, "goes only with strides of 1, as in Keras");
     return parts_read(config, rows, n, &own->parts, e);
 }
 
@@ -78,12 +75,12 @@ void conv_config(const struct layer *l, json_t *config)
 
 int conv1d_read(struct layer *l, const struct node *config, struct err *e)
 {
-    return read_conv(l, config, 1, e) < 0 ? -1 : read_parts(l, config, CONV_PARTS, COUNT_OF(CONV_PARTS), e);
+    return read_conv(l, config, 1, CONV_PARTS, COUNT_OF(CONV_PARTS), e);
 }
 
 int conv2d_read(struct layer *l, const struct node *config, struct err *e)
 {
-    return read_conv(l, config, 2, e) < 0 ? -1 : read_parts(l, config, CONV_PARTS, COUNT_OF(CONV_PARTS), e);
+    return read_conv(l, config, 2, CONV_PARTS, COUNT_OF(CONV_PARTS), e);
 }
 
 int conv_shape(struct layer *l, const struct node *at, struct err *e)
@@ -119,12 +116,12 @@ void conv_transpose_variables(struct layer *l)
 
 int depthwise_conv1d_read(struct layer *l, const struct node *config, struct err *e)
 {
-    return read_conv(l, config, 1, e) < 0 ? -1 : read_parts(l, config, DEPTHWISE_PARTS, COUNT_OF(DEPTHWISE_PARTS), e);
+    return read_conv(l, config, 1, DEPTHWISE_PARTS, COUNT_OF(DEPTHWISE_PARTS), e);
 }
 
 int depthwise_conv2d_read(struct layer *l, const struct node *config, struct err *e)
 {
-    return read_conv(l, config, 2, e) < 0 ? -1 : read_parts(l, config, DEPTHWISE_PARTS, COUNT_OF(DEPTHWISE_PARTS), e);
+    return read_conv(l, config, 2, DEPTHWISE_PARTS, COUNT_OF(DEPTHWISE_PARTS), e);
 }
 
 /* The kernels keep depth_multiplier values for each value of an example: as many as an output may have. */
@@ -167,8 +164,7 @@ static int separable_read(struct layer *l, const struct node *config, int axes, 
         return -1;
     if (!str_eq(unused.class_name, "GlorotUniform"))
         return node_error(&kernel, e, "is not used: set depthwise_initializer and pointwise_initializer");
-    return read_conv(l, config, axes, e) < 0 ? -1
-                                             : read_parts(l, config, SEPARABLE_PARTS, COUNT_OF(SEPARABLE_PARTS), e);
+    return read_conv(l, config, axes, SEPARABLE_PARTS, COUNT_OF(SEPARABLE_PARTS), e);
 }
 
 int separable_conv1d_read(struct layer *l, const struct node *config, struct err *e)
