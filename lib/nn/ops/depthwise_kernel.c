@@ -213,31 +213,40 @@ static const float *repeated(const struct depthwise *d, const struct depthwise_s
     return copies_of(d);
 }
 
-static void depthwise_columns(const struct depthwise *d, taps_fn *taps_of, size_t n)
+/* Sums over `from`, with lines of from_columns positions, for lines of n columns. */
+static struct sum_row sums_of(const struct depthwise *d, taps_fn *taps_of, const float *w, size_t from_columns,
+                              size_t n)
 {
+    const struct window_axis *width = &d->at.axis[WINDOW_WIDTH];
     struct taps *columns = taps_in(d->scratch);
+    size_t channels = d->at.channels * d->multiplier;
     for (size_t i = 0; i < n; i++)
-        columns[i] = taps_of(&d->at.axis[WINDOW_WIDTH], i);
+        columns[i] = taps_of(width, i);
+    return (struct sum_row){ .w = w,
+                             .columns = columns,
+                             .n = n,
+                             .channels = channels,
+                             .from_row = from_columns * channels,
+                             .w_row = width->size * channels };
+}
+
+static void sum_image(struct sum_row *row, taps_fn *taps_of, const struct window_axis *height, size_t lines, float *to)
+{
+    for (size_t i = 0; i < lines; i++) {
+        row->row = taps_of(height, i);
+        row->to = to + i * row->n * row->channels;
+        sum_line(row);
+    }
 }
 
 void depthwise_forward(const struct depthwise *d, const float *x, const float *w, float *y)
 {
     const struct window_axis *height = &d->at.axis[WINDOW_HEIGHT], *width = &d->at.axis[WINDOW_WIDTH];
     const struct depthwise_sizes size = sizes_of(&d->at, d->multiplier);
-    struct sum_row line = { .w = w,
-                            .columns = taps_in(d->scratch),
-                            .n = width->out,
-                            .channels = size.channels,
-                            .from_row = width->in * size.channels,
-                            .w_row = width->size * size.channels };
-    depthwise_columns(d, taps_of_output, width->out);
+    struct sum_row row = sums_of(d, taps_of_output, w, width->in, width->out);
     for (size_t example = 0; example < d->n; example++) {
-        line.from = repeated(d, &size, x + example * size.in * d->at.channels);
-        for (size_t o = 0; o < height->out; o++) {
-            line.row = taps_of_output(height, o);
-            line.to = y + (example * height->out + o) * width->out * size.channels;
-            sum_line(&line);
-        }
+        row.from = repeated(d, &size, x + example * size.in * d->at.channels);
+        sum_image(&row, taps_of_output, height, height->out, y + example * size.out * size.channels);
     }
 }
 
@@ -245,23 +254,14 @@ void depthwise_input_gradient(const struct depthwise *d, const float *w, const f
 {
     const struct window_axis *height = &d->at.axis[WINDOW_HEIGHT], *width = &d->at.axis[WINDOW_WIDTH];
     const struct depthwise_sizes size = sizes_of(&d->at, d->multiplier);
-    struct sum_row line = { .w = w,
-                            .columns = taps_in(d->scratch),
-                            .n = width->in,
-                            .channels = size.channels,
-                            .from_row = width->out * size.channels,
-                            .w_row = width->size * size.channels };
-    depthwise_columns(d, taps_of_input, width->in);
+    struct sum_row row = sums_of(d, taps_of_input, w, width->out, width->in);
     for (size_t example = 0; example < d->n; example++) {
-        float *given = dx + example * size.in * d->at.channels, *to = d->multiplier > 1 ? copies_of(d) : given;
-        line.from = dy + example * size.out * size.channels;
-        for (size_t p = 0; p < height->in; p++) {
-            line.row = taps_of_input(height, p);
-            line.to = to + p * width->in * size.channels;
-            sum_line(&line);
-        }
+        float *of_example = dx + example * size.in * d->at.channels;
+        float *to = d->multiplier > 1 ? copies_of(d) : of_example;
+        row.from = dy + example * size.out * size.channels;
+        sum_image(&row, taps_of_input, height, height->in, to);
         if (d->multiplier > 1)
-            sum_channels(to, size.in * d->at.channels, d->multiplier, given);
+            sum_channels(to, size.in * d->at.channels, d->multiplier, of_example);
     }
 }
 
