@@ -37,24 +37,26 @@ KERNEL static void pool_give_to_largest(const struct pool_run *r)
     }
 }
 
-KERNEL static void pool_add(const struct pool_run *r)
+/* Adds n positions, from_step and to_step floats apart. */
+KERNEL static void pool_add_positions(const float *from, size_t from_step, float *to, size_t to_step, size_t n,
+                                      size_t channels)
 {
-    for (size_t o = 0; o < r->n; o++) {
-        const float *restrict x = r->x + o * r->step;
-        float *restrict y = r->y + o * r->channels;
-        for (size_t i = 0; i < r->channels; i++)
+    for (size_t o = 0; o < n; o++) {
+        const float *restrict x = from + o * from_step;
+        float *restrict y = to + o * to_step;
+        for (size_t i = 0; i < channels; i++)
             y[i] += x[i];
     }
 }
 
-KERNEL static void pool_give_to_all(const struct pool_run *r)
+static void pool_add(const struct pool_run *r)
 {
-    for (size_t o = 0; o < r->n; o++) {
-        const float *restrict dy = r->dy + o * r->channels;
-        float *restrict dx = r->dx + o * r->step;
-        for (size_t i = 0; i < r->channels; i++)
-            dx[i] += dy[i];
-    }
+    pool_add_positions(r->x, r->step, r->y, r->channels, r->n, r->channels);
+}
+
+static void pool_give_to_all(const struct pool_run *r)
+{
+    pool_add_positions(r->dy, r->channels, r->dx, r->step, r->n, r->channels);
 }
 
 /* GlobalMaxPooling is a maximum along axes: all positions that have it share the gradient. */
