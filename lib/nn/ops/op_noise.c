@@ -45,13 +45,9 @@ static void make_mask(const struct op_ctx *c)
 
 static void mask(const struct op_ctx *c, const float *x, float *y)
 {
-    size_t each = mask_floats(c->l), elements = op_elements(c);
-    if (each * c->n == elements) {
-        kernel_mul(x, c->scratch, y, elements);
-        return;
-    }
-    for (size_t at = 0; at < elements; at += each)
-        kernel_mul(x + at, c->scratch + at / (elements / c->n) * each, y + at, each);
+    size_t each = mask_floats(c->l), example = shape_elements(&c->l->in[0]);
+    for (size_t at = 0; at < c->n * example; at += each)
+        kernel_mul(x + at, c->scratch + at / example * each, y + at, each);
 }
 
 void op_dropout_forward(const struct op_ctx *c)
