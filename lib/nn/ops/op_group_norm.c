@@ -131,7 +131,8 @@ static struct layer_norm layer_norm_at(const struct op_ctx *c, const struct affi
 void op_layer_normalization_forward(const struct op_ctx *c)
 {
     const struct affine a = affine_of(c);
-    for (size_t position = 0; position < op_rows_of(c); position++) {
+    size_t rows = op_rows_of(c);
+    for (size_t position = 0; position < rows; position++) {
         struct layer_norm r = layer_norm_at(c, &a, position);
         layer_norm_measure(&r, (float)c->l->arg[GROUPNORM_EPSILON]);
         layer_norm_row(&r);
