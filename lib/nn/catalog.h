@@ -60,9 +60,9 @@ struct arg {
     bool required;
     const char *const *choices; /* NULL-terminated, for ARG_CHOICE */
     int least, most;            /* entries of an ARG_LIST, at most ARG_LIST_MAX */
-    const char
-        *text; /* ARG_OTHER, ARG_LIST: its default for the docs; ARG_UNSUPPORTED: "False", "1", "'x'" or NULL, None */
-    bool unwritten; /* args_config leaves it out */
+    const char *text; /* its default as Python writes it: "False", "1", "'x'"; NULL: None. Of ARG_OTHER, ARG_LIST and
+                         ARG_UNSUPPORTED */
+    bool unwritten;   /* args_config leaves it out */
 };
 #define ARG_OF(name_, kind_, fallback_, range_)                                                                        \
     {                                                                                                                  \
