@@ -14,24 +14,11 @@ int group_normalization_read(struct layer *l, const struct node *config, struct 
     return parts_read(config, PARTS, COUNT_OF(PARTS), l->own, e);
 }
 
-static int check_input(struct layer *l, const struct node *at, struct err *e)
-{
-    if (l->in[0].rank < 1)
-        return node_error(at, e, "%s '%s' needs an input of at least one axis", l->row->k.names[0], l->name);
-    l->out = l->in[0];
-    return layer_check_axis(l, at, e);
-}
-
-int layer_normalization_shape(struct layer *l, const struct node *at, struct err *e)
-{
-    return check_input(l, at, e);
-}
-
 /* groups -1: one for each channel. */
 int group_normalization_shape(struct layer *l, const struct node *at, struct err *e)
 {
     int64_t channels = layer_channels(l), groups = (int64_t)l->arg[GROUPNORM_GROUPS];
-    if (check_input(l, at, e) < 0)
+    if (normalized_axis_shape(l, at, e) < 0)
         return -1;
     if (groups != -1 && channels % groups != 0)
         return node_error(at, e,

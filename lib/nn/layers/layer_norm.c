@@ -90,10 +90,11 @@ int batch_normalization_read(struct layer *l, const struct node *config, struct 
     return parts_read(config, PARTS, COUNT_OF(PARTS), l->own, e);
 }
 
-int batch_normalization_shape(struct layer *l, const struct node *at, struct err *e)
+/* Of layers that normalise the last axis: the shape stays. */
+int normalized_axis_shape(struct layer *l, const struct node *at, struct err *e)
 {
     if (l->in[0].rank < 1)
-        return node_error(at, e, "BatchNormalization '%s' needs an input of at least one axis", l->name);
+        return node_error(at, e, "%s '%s' needs an input of at least one axis", l->row->k.names[0], l->name);
     l->out = l->in[0];
     return layer_check_axis(l, at, e);
 }

@@ -94,12 +94,11 @@ layer_read_fn dense_read, reshape_read, activation_read, relu_read, leaky_relu_r
     pool1d_read, pool2d_read, global_pool_read, margins1d_read, margins2d_read, up_sampling1d_read, up_sampling2d_read,
     depthwise_conv1d_read, depthwise_conv2d_read, separable_conv1d_read, separable_conv2d_read,
     group_normalization_read, prelu_read, permute_read, spatial_dropout2d_read;
-layer_shape_fn dense_shape, flatten_shape, reshape_shape, rescaling_shape, normalization_shape,
-    batch_normalization_shape, merge_shape, subtract_shape, concatenate_shape, dot_shape, conv_shape, pool_shape,
-    global_pool1d_shape, global_pool2d_shape, zero_padding_shape, cropping_shape, up_sampling_shape,
-    conv_transpose_shape, depthwise_conv_shape, separable_conv_shape, layer_normalization_shape,
-    group_normalization_shape, prelu_shape, permute_shape, repeat_vector_shape, spatial_dropout1d_shape,
-    spatial_dropout2d_shape;
+layer_shape_fn dense_shape, flatten_shape, reshape_shape, rescaling_shape, normalization_shape, normalized_axis_shape,
+    merge_shape, subtract_shape, concatenate_shape, dot_shape, conv_shape, pool_shape, global_pool1d_shape,
+    global_pool2d_shape, zero_padding_shape, cropping_shape, up_sampling_shape, conv_transpose_shape,
+    depthwise_conv_shape, separable_conv_shape, group_normalization_shape, prelu_shape, permute_shape,
+    repeat_vector_shape, spatial_dropout1d_shape, spatial_dropout2d_shape;
 layer_variables_fn dense_variables, conv_variables, normalization_variables, batch_normalization_variables,
     conv_transpose_variables, depthwise_conv_variables, separable_conv_variables, group_normalization_variables,
     prelu_variables;

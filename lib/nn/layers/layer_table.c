@@ -256,7 +256,7 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                                                  "gamma (x - mean) / sqrt(variance + epsilon) + beta; batch statistics "
                                                  "in training, moving ones after",
                                                  "BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2"),
-                                    batch_normalization_read, batch_normalization_shape, batch_normalization_variables,
+                                    batch_normalization_read, normalized_axis_shape, batch_normalization_variables,
                                     batch_normalization_config },
     [LAYER_ADD] = { ROW("Add", MERGE_ARGS, "add", "the sum of the tensors" MERGED), .shape = merge_shape,
                     .joins = true },
@@ -328,7 +328,7 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_LAYER_NORMALIZATION] = { ROW("LayerNormalization", LAYER_NORMALIZATION_ARGS, "layer_normalization",
                                         "gamma (x - mean) / sqrt(variance + epsilon) + beta, of the last axis of each "
                                         "position"),
-                                    group_normalization_read, layer_normalization_shape, group_normalization_variables,
+                                    group_normalization_read, normalized_axis_shape, group_normalization_variables,
                                     group_normalization_config },
     [LAYER_GROUP_NORMALIZATION] = { ROW("GroupNormalization", GROUP_NORMALIZATION_ARGS, "group_normalization",
                                         "likewise, of groups of channels over all positions of an example"),
