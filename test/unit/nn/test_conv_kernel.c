@@ -1,20 +1,11 @@
 /* Compares all passes of all ways to compute a convolution with direct loops in double precision. */
 #include "nn/ops/conv_kernel.h"
 
-#include <float.h>
-#include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../check_main.h"
-#include "base/mem.h"
-#include "base/rng.h"
 #include "base/str.h"
-
-enum { GUARDS = 64 }; /* floats after each buffer that nobody may write */
-static const float GUARD = 12345.5F;
-static const double LIMIT = 1e-5; /* of the largest absolute value */
+#include "guarded.h"
 
 struct axis_case { /* before and after: positions of padding */
     size_t in, before, after, size, stride, dilation;
@@ -67,39 +58,6 @@ static const struct kernel_case KERNELS[] = {
     { &conv_windows, OF_WINDOWS, COUNT_OF(OF_WINDOWS), { 1, 2, 3, 17 }, { 1, 2, 5, 16, 33 } },
     { &conv_pointwise, OF_POINTWISE, COUNT_OF(OF_POINTWISE), { 1, 2, 3, 17 }, { 1, 2, 5, 16, 33 } },
 };
-
-/* ---- buffers with guards ---- */
-
-/* n floats that are not numbers, then guards. */
-static void poison(float *p, size_t n)
-{
-    for (size_t i = 0; i < n + GUARDS; i++)
-        p[i] = i < n ? NAN : GUARD;
-}
-
-static float *buffer(size_t n)
-{
-    float *p = xmalloc((n + GUARDS) * sizeof(*p));
-    poison(p, n);
-    return p;
-}
-
-static void check_guards(const float *p, size_t n)
-{
-    size_t i = n;
-    while (i < n + GUARDS && p[i] == GUARD)
-        i++;
-    ck_assert_msg(i == n + GUARDS, "float %zu after the end was written", i - n);
-}
-
-static float *draw(size_t n, uint32_t name)
-{
-    struct rng r = rng_at(3, RNG_TEST, 0, name);
-    float *p = xmalloc(n * sizeof(*p));
-    for (size_t i = 0; i < n; i++)
-        p[i] = 2 * rng_uniform(&r) - 1;
-    return p;
-}
 
 /* ---- the direct way ---- */
 
@@ -158,21 +116,6 @@ static void direct(const struct conv *v, const float *x, const float *w, const f
 static double worst_y, worst_dw, worst_dx;
 static char about[96]; /* the convolution that is compared */
 
-static void compare(const float *got, const double *wanted, size_t n, double *worst, const char *what)
-{
-    double largest = 0, difference = 0;
-    size_t strange = 0;
-    for (size_t i = 0; i < n; i++) {
-        strange += isfinite(got[i]) ? 0 : 1;
-        largest = fmax(largest, fabs(wanted[i]));
-        difference = fmax(difference, fabs((double)got[i] - wanted[i]));
-    }
-    ck_assert_msg(strange == 0, "%s: %zu of %zu values of %s are not finite", about, strange, n, what);
-    ck_assert_msg(difference <= LIMIT * largest, "%s: %s differs by %g of %g", about, what, difference, largest);
-    *worst = fmax(*worst, largest > 0 ? difference / largest : 0);
-    check_guards(got, n);
-}
-
 struct sizes { /* of the buffers */
     size_t x, w, y, scratch;
 };
@@ -210,7 +153,7 @@ static void check_forward(const struct conv *v, const float *x, const float *w)
     auto_free double *wanted = xcalloc(z.y, sizeof(double));
     forward(v, x, w, y);
     direct(v, x, w, NULL, &(struct exact){ .y = wanted });
-    compare(y, wanted, z.y, &worst_y, "y");
+    worst_y = fmax(worst_y, compare(about, "y", y, wanted, z.y));
 }
 
 /* Both gradients, then each one alone: the same bits. What is not needed is not read. */
@@ -222,8 +165,8 @@ static void check_backward(const struct conv *v, const float *x, const float *w)
     auto_free double *wanted_dw = xcalloc(z.w, sizeof(double)), *wanted_dx = xcalloc(z.x, sizeof(double));
     backward(v, x, w, (struct conv_grads){ .dy = dy, .dw = dw, .dx = dx });
     direct(v, x, w, dy, &(struct exact){ .dw = wanted_dw, .dx = wanted_dx });
-    compare(dw, wanted_dw, z.w, &worst_dw, "dw");
-    compare(dx, wanted_dx, z.x, &worst_dx, "dx");
+    worst_dw = fmax(worst_dw, compare(about, "dw", dw, wanted_dw, z.w));
+    worst_dx = fmax(worst_dx, compare(about, "dx", dx, wanted_dx, z.x));
 
     backward(v, x, NULL, (struct conv_grads){ .dy = dy, .dw = dw_alone });
     backward(v, NULL, w, (struct conv_grads){ .dy = dy, .dx = dx_alone });

@@ -1,15 +1,10 @@
 /* Compares all passes of depthwise convolutions with direct loops in double precision. */
 #include "nn/ops/depthwise_kernel.h"
 
-#include <float.h>
-#include <math.h>
-
-#include "../check_main.h"
-#include "base/mem.h"
-#include "base/rng.h"
+#include "base/str.h"
+#include "guarded.h"
 
 enum { EXAMPLES = 2 };
-static const double LIMIT = 1e-5; /* of the largest absolute value */
 
 #define AXIS(in_, out_, size_, stride_, dilation_, before_)                                                            \
     {                                                                                                                  \
@@ -26,22 +21,6 @@ static const size_t MULTIPLIERS[] = { 1, 2 };
 struct passes {
     double *y, *dw, *dx;
 };
-
-static float *draw(size_t n, struct rng *r)
-{
-    float *v = xcalloc(n, sizeof(*v));
-    for (size_t i = 0; i < n; i++)
-        v[i] = (float)rng_normal(r);
-    return v;
-}
-
-static float *undefined(size_t n)
-{
-    float *v = xcalloc(n, sizeof(*v));
-    for (size_t i = 0; i < n; i++)
-        v[i] = NAN;
-    return v;
-}
 
 /* All products of one output of one channel. */
 static void direct_output(const struct depthwise *d, size_t output, const float *x, const float *w, const float *dy,
@@ -64,24 +43,14 @@ static void direct_output(const struct depthwise *d, size_t output, const float 
         }
 }
 
-static void compare(const char *what, const float *got, const double *want, size_t n)
-{
-    double most = 0;
-    for (size_t i = 0; i < n; i++)
-        most = fmax(most, fabs(want[i]));
-    for (size_t i = 0; i < n; i++)
-        ck_assert_msg(fabs((double)got[i] - want[i]) <= LIMIT * most, "%s[%zu] is %.9g, not %.9g", what, i,
-                      (double)got[i], want[i]);
-}
-
-static void check(struct depthwise *d, struct rng *r)
+static void check(struct depthwise *d, const char *about)
 {
     const struct window_axis *h = &d->at.axis[WINDOW_HEIGHT], *v = &d->at.axis[WINDOW_WIDTH];
     size_t channels = d->at.channels * d->multiplier, nx = d->n * h->in * v->in * d->at.channels;
     size_t ny = d->n * h->out * v->out * channels, nw = h->size * v->size * channels;
-    auto_free float *x = draw(nx, r), *w = draw(nw, r), *dy = draw(ny, r);
-    auto_free float *y = undefined(ny), *dw = undefined(nw), *dx = undefined(nx);
-    auto_free float *scratch = undefined(depthwise_scratch(&d->at, d->multiplier));
+    size_t floats = depthwise_scratch(&d->at, d->multiplier);
+    auto_free float *x = draw(nx, 1), *w = draw(nw, 2), *dy = draw(ny, 3);
+    auto_free float *y = buffer(ny), *dw = buffer(nw), *dx = buffer(nx), *scratch = buffer(floats);
     auto_free double *want_y = xcalloc(ny, sizeof(*want_y)), *want_dw = xcalloc(nw, sizeof(*want_dw));
     auto_free double *want_dx = xcalloc(nx, sizeof(*want_dx));
     struct passes want = { .y = want_y, .dw = want_dw, .dx = want_dx };
@@ -91,21 +60,24 @@ static void check(struct depthwise *d, struct rng *r)
     depthwise_forward(d, x, w, y);
     depthwise_weights_gradient(d, x, dy, dw);
     depthwise_input_gradient(d, w, dy, dx);
-    compare("y", y, want_y, ny);
-    compare("dw", dw, want_dw, nw);
-    compare("dx", dx, want_dx, nx);
+    compare(about, "y", y, want_y, ny);
+    compare(about, "dw", dw, want_dw, nw);
+    compare(about, "dx", dx, want_dx, nx);
+    check_guards(scratch, floats);
 }
 
 START_TEST(passes)
 {
-    struct rng r = rng_at(1, RNG_TEST, (uint64_t)_i, 0);
     for (size_t i = 0; i < COUNT_OF(AXES); i++)
         for (size_t k = 0; k < COUNT_OF(CHANNELS) * COUNT_OF(MULTIPLIERS); k++) {
             struct depthwise d = { .at = { .axis = { [WINDOW_HEIGHT] = AXES[i], [WINDOW_WIDTH] = AXES[_i] },
                                            .channels = CHANNELS[k / COUNT_OF(MULTIPLIERS)] },
                                    .multiplier = MULTIPLIERS[k % COUNT_OF(MULTIPLIERS)],
                                    .n = EXAMPLES };
-            check(&d, &r);
+            char about[96];
+            str_fmt(about, sizeof(about), "axes %zu and %d, %zu channels, multiplier %zu", i, _i, d.at.channels,
+                    d.multiplier);
+            check(&d, about);
         }
 }
 END_TEST
