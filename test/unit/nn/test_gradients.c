@@ -214,13 +214,20 @@ static void check_difference(struct op_run *r, const float *upstream, float *at,
                   "%s %s[%zu]: difference %.6g, backward %.6g", r->c.l->row->k.names[0], what, i, numeric, analytic);
 }
 
-static void check_case(const struct gradient_case *c)
+/* Returns the number of inputs. */
+static size_t start(struct op_run *r, const struct gradient_case *c)
 {
-    struct op_run r;
     json_auto_t *args = json_loads(c->args, 0, NULL);
     struct shape in[] = { c->in, c->more[0], c->more[1] };
     size_t nin = c->more[0].rank == 0 ? 1 : c->more[1].rank == 0 ? 2 : 3;
-    op_run_init(&r, layer_rows[c->id].k.names[0], args, in, nin, EXAMPLES, c->training);
+    op_run_init(r, layer_rows[c->id].k.names[0], args, in, nin, EXAMPLES, c->training);
+    return nin;
+}
+
+static void check_case(const struct gradient_case *c)
+{
+    struct op_run r;
+    size_t nin = start(&r, c);
     auto_free float *upstream = xcalloc(r.out, sizeof(float));
     draw(upstream, r.out, 1);
     draw(r.x, r.in, 2);
@@ -284,12 +291,31 @@ START_TEST(tables_agree)
 }
 END_TEST
 
+/* Keras's own default of data_format is a setting of the user's. ZeroPadding1D of older Kerases has none. */
+START_TEST(data_format_is_written)
+{
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        const struct kind *k = &layer_rows[CASES[i].id].k;
+        struct op_run r;
+        start(&r, &CASES[i]);
+        json_auto_t *layer = layer_json(r.c.l);
+        const json_t *format = json_object_get(json_object_get(layer, "config"), "data_format");
+        for (size_t a = 0; a < k->nargs && CASES[i].id != LAYER_ZERO_PADDING_1D; a++)
+            ck_assert_msg(strcmp(k->args[a].name, "data_format") != 0 || json_is_string(format), "%s has none",
+                          k->names[0]);
+        ck_assert(format == NULL || strcmp(json_string_value(format), "channels_last") == 0);
+        op_run_fini(&r);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("nn/gradients");
     TCase *t = tcase_create("gradients");
     tcase_add_test(t, every_row);
     tcase_add_test(t, tables_agree);
+    tcase_add_test(t, data_format_is_written);
     suite_add_tcase(s, t);
     return s;
 }
