@@ -1,18 +1,13 @@
-/* Dropout, SpatialDropout and GaussianNoise: random numbers while training, nothing otherwise. Those of an example are
- * named by (seed, epoch, position of the example, node), whatever batch it is in. */
-#include "base/rng.h"
+/* Dropout, SpatialDropout and GaussianNoise: random numbers while training, nothing otherwise. */
 #include "nn/layers/layer_rows.h"
+#include "nn/ops/example_rng.h"
 #include "nn/ops/ops.h"
 #include "tensor/kernel.h"
 #include "tensor/philox.h"
 
-/* 24 bits of epoch and 40 of position share the rng's first name. */
 static struct rng noise_of_example(const struct op_ctx *c, size_t i)
 {
-    const double given = c->l->arg[NOISE_SEED];
-    uint64_t seed = isnan(given) ? c->seed : (uint64_t)(int64_t)given;
-    uint64_t example = (uint64_t)c->epoch << 40 ^ ((uint64_t)c->position + i);
-    return rng_at(seed, RNG_DROPOUT, example, c->node);
+    return rng_of_example(c, RNG_DROPOUT, c->l->arg[NOISE_SEED], i);
 }
 
 bool op_noise_view(const struct layer *l, bool training)
