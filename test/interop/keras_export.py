@@ -114,6 +114,25 @@ def blocks():
     )
 
 
+def augmented():
+    """Predictions see the images as they are, but for the sizes."""
+    return sequential(
+        L.RandomFlip(),
+        L.RandomRotation(0.25, fill_mode="constant"),
+        L.RandomTranslation(0.25, (-0.125, 0.25)),
+        L.RandomZoom(0.25),
+        L.RandomContrast(0.25),
+        L.RandomBrightness((-0.25, 0.5)),
+        L.Resizing(9, 5, crop_to_aspect_ratio=True),
+        L.CenterCrop(4, 5),
+        L.Resizing(8, 8, "nearest"),
+        L.Conv2D(3, 3),
+        L.Flatten(),
+        L.Dense(2),
+        shape=(7, 6, 3),
+    )
+
+
 def block_steps():
     return sequential(
         L.RepeatVector(8),
@@ -146,6 +165,7 @@ MODELS = {
     "pictures": pictures(),
     "steps": steps(),
     "blocks": blocks(),
+    "augmented": augmented(),
     "blocks of steps": block_steps(),
     "image": sequential(L.Rescaling(1 / 255), L.Flatten(), L.Dense(16, "relu"), L.Dense(10, "softmax"), shape=(8, 8, 1)),
 }

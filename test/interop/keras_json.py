@@ -26,7 +26,10 @@ NEEDED = {"Dense": {"units": 3}, "Reshape": {"target_shape": (2, 2)}, "Activatio
           "DepthwiseConv1D": {"kernel_size": 2}, "DepthwiseConv2D": {"kernel_size": 2},
           "SeparableConv1D": {"filters": 3, "kernel_size": 2}, "SeparableConv2D": {"filters": 3, "kernel_size": 2},
           "GroupNormalization": {"groups": 2}, "Permute": {"dims": (2, 1)}, "RepeatVector": {"n": 3},
-          "SpatialDropout1D": {"rate": 0.25}, "SpatialDropout2D": {"rate": 0.25}, "GaussianNoise": {"stddev": 0.5}}
+          "SpatialDropout1D": {"rate": 0.25}, "SpatialDropout2D": {"rate": 0.25}, "GaussianNoise": {"stddev": 0.5},
+          "RandomTranslation": {"height_factor": 0.25, "width_factor": 0.5}, "RandomRotation": {"factor": 0.25},
+          "RandomZoom": {"height_factor": 0.25}, "RandomContrast": {"factor": 0.25}, "RandomBrightness": {"factor": 0.25},
+          "RandomCrop": {"height": 3, "width": 4}, "CenterCrop": {"height": 3, "width": 4}, "Resizing": {"height": 3, "width": 4}}
 # Other arguments than the defaults, so that these travel too.
 OTHER = {
     "Dense": [{"units": 2, "use_bias": False, "activation": "gelu", "kernel_initializer": "he_normal", "kernel_regularizer": "l2"},
@@ -58,6 +61,12 @@ OTHER = {
     "LayerNormalization": [{"epsilon": 0.25, "center": False}, {"scale": False}, {"gamma_regularizer": "l2"}],
     "GroupNormalization": [{"groups": -1, "epsilon": 0.25, "center": False, "scale": False}],
     "PReLU": [{"alpha_initializer": K.initializers.Constant(0.25), "shared_axes": [1]}], "GaussianNoise": [{"stddev": 0.25, "seed": 7}],
+    "RandomFlip": [{"mode": "vertical", "seed": 7}], "RandomRotation": [{"factor": (-0.5, 0.25), "fill_mode": "wrap", "seed": 7}],
+    "RandomTranslation": [{"height_factor": (-0.5, 0.25), "width_factor": (0.0, 0.5), "fill_mode": "constant", "fill_value": 0.5}],
+    "RandomZoom": [{"height_factor": (-0.25, 0.5), "width_factor": 0.125, "interpolation": "nearest", "fill_mode": "nearest"}],
+    "RandomContrast": [{"factor": (0.25, 0.5), "seed": 7}], "RandomBrightness": [{"factor": (-0.5, 0.25), "value_range": (0, 1)}],
+    "RandomCrop": [{"height": 9, "width": 3, "seed": 7}], "Resizing": [{"height": 9, "width": 3, "interpolation": "nearest",
+                                                                       "crop_to_aspect_ratio": True}],
     "MaxPooling1D": [{"pool_size": 3, "strides": 1, "padding": "same"}], "AveragePooling1D": [{"pool_size": 3, "strides": 1}],
     "MaxPooling2D": [{"pool_size": (3, 2), "strides": (1, 2), "padding": "same"}], "AveragePooling2D": [{"pool_size": 3, "padding": "same"}],
     "GlobalMaxPooling1D": [{"keepdims": True}], "GlobalMaxPooling2D": [{"keepdims": True}],
@@ -72,6 +81,8 @@ OTHER = {
     "Huber": [{"delta": 0.5}], "CategoricalCrossentropy": [{"from_logits": True, "label_smoothing": 0.25}],
     "AUC": [{"num_thresholds": 50, "curve": "PR"}], "Precision": [{"thresholds": 0.25}], "TopKCategoricalAccuracy": [{"k": 2}],
 }
+IMAGES = ("RandomFlip", "RandomTranslation", "RandomRotation", "RandomZoom", "RandomContrast", "RandomBrightness", "RandomCrop",
+          "CenterCrop", "Resizing")
 SHAPES = {"": (4,), "1": (8, 2), "2": (6, 7, 2)}  # of inputs, by dimensions
 SPARSE_METRICS = re.compile("^Sparse")
 REFUSED = {"activation hard_sigmoid": "Keras 2's hard_sigmoid is"} if OLD else {}  # computes something else in Keras 3
@@ -106,7 +117,7 @@ def sequential(layers, shape=(4,)):
 def shape_for(name):
     """The shape of an input for a layer of that class: a vector, a sequence or an image."""
     dimensions = re.search(r"[12](?=D)", name)
-    return SHAPES[dimensions.group() if dimensions else "2" if name == "GroupNormalization" else "1" if name == "Permute" else ""]
+    return SHAPES[dimensions.group() if dimensions else "2" if name == "GroupNormalization" or name in IMAGES else "1" if name == "Permute" else ""]
 
 
 def model_cases():
@@ -165,11 +176,26 @@ def plain(value):
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
+def normal_image_layer(name, config):
+    """One number of a factor is its range; only some versions have the other keys."""
+    factor = config.get("factor")
+    if isinstance(factor, float):
+        config["factor"] = [factor if name == "RandomContrast" else -factor, factor]
+    if name == "RandomContrast":
+        config.setdefault("value_range", [0.0, 255.0])
+    if name == "RandomCrop" and config["seed"] != 7:
+        del config["seed"]  # Keras 3 draws one
+    for key in ("rng_type", "antialias", "pad_to_aspect_ratio", *(("fill_mode", "fill_value") if name == "Resizing" else ())):
+        config.pop(key, None)
+
+
 def normal_layer(layer):
     """One spelling for what the two write differently."""
     config = layer["config"]
     if layer["class_name"] == "LeakyReLU" and "alpha" in config:
         config["negative_slope"] = config.pop("alpha")
+    if layer["class_name"] in IMAGES:
+        normal_image_layer(layer["class_name"], config)
     if layer["class_name"].startswith("SpatialDropout"):
         config.pop("trainable", None)  # only Keras 2 writes it, and the next ones
     if layer["class_name"] not in ("Conv1D", "Conv2D", "GroupNormalization"):

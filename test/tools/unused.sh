@@ -21,8 +21,6 @@ reflector_version  a test waits until a bookmark was seen
 reflector_watch_for  a test shortens the watch
 pb_put_float       tests write tf.Example and event records
 pb_put_str         tests write tf.Example and event records
-rng_below          draws of tests
-rng_u64            draws of tests
 rpc_message_of     a test has its message in memory
 yaml_parse_all     the manifests and charts that tests read
 '

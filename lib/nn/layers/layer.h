@@ -69,7 +69,16 @@
     X(LAYER_REPEAT_VECTOR, "RepeatVector")                                                                             \
     X(LAYER_SPATIAL_DROPOUT_1D, "SpatialDropout1D")                                                                    \
     X(LAYER_SPATIAL_DROPOUT_2D, "SpatialDropout2D")                                                                    \
-    X(LAYER_GAUSSIAN_NOISE, "GaussianNoise")
+    X(LAYER_GAUSSIAN_NOISE, "GaussianNoise")                                                                           \
+    X(LAYER_RANDOM_FLIP, "RandomFlip")                                                                                 \
+    X(LAYER_RANDOM_TRANSLATION, "RandomTranslation")                                                                   \
+    X(LAYER_RANDOM_ROTATION, "RandomRotation")                                                                         \
+    X(LAYER_RANDOM_ZOOM, "RandomZoom")                                                                                 \
+    X(LAYER_RANDOM_CONTRAST, "RandomContrast")                                                                         \
+    X(LAYER_RANDOM_BRIGHTNESS, "RandomBrightness")                                                                     \
+    X(LAYER_RANDOM_CROP, "RandomCrop")                                                                                 \
+    X(LAYER_CENTER_CROP, "CenterCrop")                                                                                 \
+    X(LAYER_RESIZING, "Resizing")
 enum layer_id {
 #define X(id, name) id,
     LAYERS(X)

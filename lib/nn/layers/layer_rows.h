@@ -31,6 +31,18 @@ enum { /* of LayerNormalization too, but for the last */
        GROUPNORM_GROUPS
 };
 enum { REPEAT_VECTOR_N = ARG_FIRST_OWN };
+enum {
+    AUGMENT_SEED = ARG_FIRST_OWN, /* of all Random layers but RandomCrop */
+    FLIP_MODE,
+    AFFINE_FILL_MODE = FLIP_MODE,
+    AFFINE_INTERPOLATION,
+    AFFINE_FILL_VALUE
+};
+enum { CROP_HEIGHT = ARG_FIRST_OWN, CROP_WIDTH, CROP_SEED, RESIZE_INTERPOLATION = CROP_SEED, RESIZE_CROPS };
+enum flip_mode { FLIP_BOTH, FLIP_HORIZONTAL, FLIP_VERTICAL };
+enum fill_mode { FILL_REFLECT, FILL_WRAP, FILL_CONSTANT, FILL_NEAREST };
+enum interpolation { INTERPOLATION_BILINEAR, INTERPOLATION_NEAREST };
+extern const char *const FLIP_MODES[], *const FILL_MODES[], *const INTERPOLATIONS[]; /* their names, NULL at the end */
 enum { POOL_PADDING = ARG_FIRST_OWN };
 enum { GLOBAL_POOL_KEEPDIMS = ARG_FIRST_OWN };
 
@@ -42,6 +54,16 @@ void activated_config(const struct layer *l, json_t *config);
 struct margins { /* layer.own of ZeroPadding and Cropping: before and after each axis */
     int axes;    /* 1: a sequence, 2: an image; the others of `at` are 0 */
     int64_t at[WINDOW_AXES][2];
+};
+struct augment_range {
+    double least, most;
+};
+struct augment {                        /* layer.own of the layers that draw a factor: what is drawn */
+    struct augment_range height, width; /* RandomTranslation and RandomZoom: parts of the size */
+    bool same;                          /* width as height */
+    struct augment_range factor; /* RandomRotation: parts of a turn; RandomContrast: 1 is added; RandomBrightness:
+                                  * parts of the range of values */
+    struct augment_range value;  /* RandomContrast and RandomBrightness: values are cut to it */
 };
 struct permute { /* layer.own of Permute: axis i of the output is that axis of the input */
     int rank, axis[SHAPE_MAX_RANK];
@@ -93,18 +115,20 @@ layer_read_fn dense_read, reshape_read, activation_read, relu_read, leaky_relu_r
     dropout_read, rescaling_read, normalization_read, batch_normalization_read, dot_read, conv1d_read, conv2d_read,
     pool1d_read, pool2d_read, global_pool_read, margins1d_read, margins2d_read, up_sampling1d_read, up_sampling2d_read,
     depthwise_conv1d_read, depthwise_conv2d_read, separable_conv1d_read, separable_conv2d_read,
-    group_normalization_read, prelu_read, permute_read, spatial_dropout2d_read;
+    group_normalization_read, prelu_read, permute_read, augment_read, random_shift_read, random_rotation_read,
+    random_contrast_read, random_brightness_read, spatial_dropout2d_read;
 layer_shape_fn dense_shape, flatten_shape, reshape_shape, rescaling_shape, normalization_shape, normalized_axis_shape,
     merge_shape, subtract_shape, concatenate_shape, dot_shape, conv_shape, pool_shape, global_pool1d_shape,
     global_pool2d_shape, zero_padding_shape, cropping_shape, up_sampling_shape, conv_transpose_shape,
-    depthwise_conv_shape, separable_conv_shape, group_normalization_shape, prelu_shape, permute_shape,
-    repeat_vector_shape, spatial_dropout1d_shape, spatial_dropout2d_shape;
+    depthwise_conv_shape, separable_conv_shape, group_normalization_shape, prelu_shape, permute_shape, augment_shape,
+    crop_shape, repeat_vector_shape, spatial_dropout1d_shape, spatial_dropout2d_shape;
 layer_variables_fn dense_variables, conv_variables, normalization_variables, batch_normalization_variables,
     conv_transpose_variables, depthwise_conv_variables, separable_conv_variables, group_normalization_variables,
     prelu_variables;
 layer_config_fn dense_config, channels_last_config, reshape_config, activation_config, relu_config, axis_config,
     rescaling_config, normalization_config, batch_normalization_config, dot_config, conv_config, pool_config,
-    margins_config, up_sampling_config, group_normalization_config, prelu_config, permute_config,
+    margins_config, up_sampling_config, group_normalization_config, prelu_config, permute_config, augment_config,
+    random_shift_config, random_rotation_config, random_contrast_config, random_brightness_config,
     spatial_dropout_config;
 layer_fini_fn rescaling_fini, normalization_fini;
 

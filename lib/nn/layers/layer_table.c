@@ -177,13 +177,42 @@ static const struct arg PERMUTE_ARGS[] = { LAYER_ARGS,
                                              .required = true } };
 static const struct arg REPEAT_VECTOR_ARGS[] = { LAYER_ARGS, [REPEAT_VECTOR_N] =
                                                                  ARG_NEEDED("n", ARG_INTEGER, ARG_AT_LEAST_ONE) };
-#define NOISE(name)                                                                                                    \
-    LAYER_ARGS, [NOISE_RATE] = ARG_NEEDED(name, ARG_NUMBER, ARG_UNIT),                                                 \
-                [NOISE_SEED] = ARG_OF("seed", ARG_INTEGER, ARG_NONE, ARG_ANY)
+#define SEED_ARG    ARG_OF("seed", ARG_INTEGER, ARG_NONE, ARG_ANY)
+#define NOISE(name) LAYER_ARGS, [NOISE_RATE] = ARG_NEEDED(name, ARG_NUMBER, ARG_UNIT), [NOISE_SEED] = SEED_ARG
 static const struct arg DROPOUT_ARGS[] = { NOISE("rate"), ARG_REFUSE("noise_shape") };
 static const struct arg SPATIAL_DROPOUT_1D_ARGS[] = { NOISE("rate") };
 static const struct arg SPATIAL_DROPOUT_2D_ARGS[] = { NOISE("rate"), DATA_FORMAT };
 static const struct arg GAUSSIAN_NOISE_ARGS[] = { NOISE("stddev") };
+
+#define RANDOM_ARGS LAYER_ARGS, [AUGMENT_SEED] = SEED_ARG
+#define RNG_TYPE    ARG_SKIP("rng_type") /* of Keras 2 */
+static const struct arg RANDOM_FLIP_ARGS[] = { RANDOM_ARGS, [FLIP_MODE] = ARG_ONE_OF("mode", FLIP_MODES), DATA_FORMAT,
+                                               RNG_TYPE };
+#define AFFINE_ARGS                                                                                                    \
+    RANDOM_ARGS, [AFFINE_FILL_MODE] = ARG_ONE_OF("fill_mode", FILL_MODES),                                             \
+                 [AFFINE_INTERPOLATION] = ARG_ONE_OF("interpolation", INTERPOLATIONS),                                 \
+                 [AFFINE_FILL_VALUE] = ARG_OF("fill_value", ARG_NUMBER, 0, ARG_ANY), DATA_FORMAT, RNG_TYPE
+static const struct arg RANDOM_TRANSLATION_ARGS[] = { AFFINE_ARGS, ARG_OWN("height_factor", "required"),
+                                                      ARG_OWN("width_factor", "required") };
+static const struct arg RANDOM_ZOOM_ARGS[] = { AFFINE_ARGS, ARG_OWN("height_factor", "required"),
+                                               ARG_OWN("width_factor", "None: height_factor's") };
+static const struct arg RANDOM_ROTATION_ARGS[] = { AFFINE_ARGS, ARG_OWN("factor", "required") };
+#define LIGHT_ARGS RANDOM_ARGS, ARG_OWN("factor", "required"), ARG_OWN("value_range", "(0, 255)"), DATA_FORMAT, RNG_TYPE
+static const struct arg RANDOM_CONTRAST_ARGS[] = { LIGHT_ARGS };
+static const struct arg RANDOM_BRIGHTNESS_ARGS[] = { LIGHT_ARGS };
+#define CROP_ARGS                                                                                                      \
+    LAYER_ARGS, [CROP_HEIGHT] = ARG_NEEDED("height", ARG_INTEGER, ARG_AT_LEAST_ONE),                                   \
+                [CROP_WIDTH] = ARG_NEEDED("width", ARG_INTEGER, ARG_AT_LEAST_ONE)
+static const struct arg RANDOM_CROP_ARGS[] = { CROP_ARGS, [CROP_SEED] = SEED_ARG, DATA_FORMAT, RNG_TYPE };
+static const struct arg CENTER_CROP_ARGS[] = { CROP_ARGS, DATA_FORMAT };
+static const struct arg RESIZING_ARGS[] = { CROP_ARGS,
+                                            [RESIZE_INTERPOLATION] = ARG_ONE_OF("interpolation", INTERPOLATIONS),
+                                            [RESIZE_CROPS] = ARG_OF("crop_to_aspect_ratio", ARG_FLAG, 0, ARG_ANY),
+                                            DATA_FORMAT,
+                                            ARG_REFUSE_OLD("pad_to_aspect_ratio", "False"),
+                                            ARG_REFUSE_OLD("antialias", "False"),
+                                            ARG_SKIP("fill_mode"),
+                                            ARG_SKIP("fill_value") /* of padding */ };
 
 #define MERGED                                                                                                         \
     ", element by element; shapes are aligned from the last axis, and axes of size 1 repeated; in functional models"
@@ -226,6 +255,9 @@ static const struct arg GAUSSIAN_NOISE_ARGS[] = { NOISE("stddev") };
     }
 #define MAX_ABOUT     "the largest value of each window, of every channel"
 #define AVERAGE_ABOUT "the mean of each window, of every channel; padding does not count"
+
+#define FACTOR "; a factor n: -n to n, [a, b]: a to b"
+#define DRAWN  "; in training only"
 
 const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_DENSE] = { ROW("Dense", DENSE_ARGS, "dense", "activation(x kernel + bias)"), dense_read, dense_shape,
@@ -346,6 +378,35 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                                    dropout_read, spatial_dropout1d_shape, NULL, spatial_dropout_config },
     [LAYER_SPATIAL_DROPOUT_2D] = { ROW("SpatialDropout2D", SPATIAL_DROPOUT_2D_ARGS, "spatial_dropout2d", DROPPED),
                                    spatial_dropout2d_read, spatial_dropout2d_shape, NULL, spatial_dropout_config },
+    [LAYER_RANDOM_FLIP] = { ROW("RandomFlip", RANDOM_FLIP_ARGS, "random_flip",
+                                "turned upside down, left to right, or both, each with probability 0.5" DRAWN),
+                            augment_read, augment_shape, NULL, augment_config },
+    [LAYER_RANDOM_TRANSLATION] = { ROW("RandomTranslation", RANDOM_TRANSLATION_ARGS, "random_translation",
+                                       "moved down and right by parts of the size" FACTOR DRAWN),
+                                   random_shift_read, augment_shape, NULL, random_shift_config },
+    [LAYER_RANDOM_ROTATION] = { ROW("RandomRotation", RANDOM_ROTATION_ARGS, "random_rotation",
+                                    "turned by parts of a turn" FACTOR DRAWN),
+                                random_rotation_read, augment_shape, NULL, random_rotation_config },
+    [LAYER_RANDOM_ZOOM] = { ROW("RandomZoom", RANDOM_ZOOM_ARGS, "random_zoom",
+                                "1 + factor times as much is seen" FACTOR DRAWN),
+                            random_shift_read, augment_shape, NULL, random_shift_config },
+    [LAYER_RANDOM_CONTRAST] = { ROW("RandomContrast", RANDOM_CONTRAST_ARGS, "random_contrast",
+                                    "(x - mean) c + mean for each channel, cut to value_range; a factor n: c is 1 - n "
+                                    "to 1 + n, [a, b]: 1 - a to 1 + b" DRAWN),
+                                random_contrast_read, augment_shape, NULL, random_contrast_config },
+    [LAYER_RANDOM_BRIGHTNESS] = { ROW("RandomBrightness", RANDOM_BRIGHTNESS_ARGS, "random_brightness",
+                                      "x + a part of value_range, cut to it" FACTOR DRAWN),
+                                  random_brightness_read, augment_shape, NULL, random_brightness_config },
+    [LAYER_RANDOM_CROP] = { ROW("RandomCrop", RANDOM_CROP_ARGS, "random_crop",
+                                "a part of that size, another one for each example, in training; otherwise, and of "
+                                "smaller images, the largest part in the middle with that aspect ratio, resized"),
+                            augment_read, crop_shape, NULL, augment_config },
+    [LAYER_CENTER_CROP] = { ROW("CenterCrop", CENTER_CROP_ARGS, "center_crop",
+                                "the part in the middle; of smaller images the largest one with that aspect ratio, "
+                                "resized"),
+                            augment_read, crop_shape, NULL, augment_config },
+    [LAYER_RESIZING] = { ROW("Resizing", RESIZING_ARGS, "resizing", "resized, pixel centres at halves"), augment_read,
+                         crop_shape, NULL, augment_config },
     [LAYER_GAUSSIAN_NOISE] = { ROW("GaussianNoise", GAUSSIAN_NOISE_ARGS, "gaussian_noise",
                                    "x + normal numbers of that standard deviation, in training only"),
                                .shape = layer_same_shape },
@@ -379,15 +440,6 @@ static const char *const LATER[] = {
     "AlphaDropout",
     "ActivityRegularization",
     "EinsumDense",
-    "Resizing",
-    "CenterCrop",
-    "RandomCrop",
-    "RandomFlip",
-    "RandomRotation",
-    "RandomZoom",
-    "RandomTranslation",
-    "RandomContrast",
-    "RandomBrightness",
     "CategoryEncoding",
     "Discretization",
     "Hashing",

@@ -47,6 +47,15 @@
         .forward = op_dropout_forward, .backward = op_dropout_backward, .scratch = op_dropout_scratch,                 \
         .view = op_noise_view, .in_place = true                                                                        \
     }
+#define RANDOM_AFFINE                                                                                                  \
+    {                                                                                                                  \
+        .forward = op_random_affine_forward, .backward = op_random_affine_backward, .scratch = op_sample_scratch,      \
+        .view = op_augment_view                                                                                        \
+    }
+#define CROP                                                                                                           \
+    {                                                                                                                  \
+        .forward = op_crop_forward, .backward = op_crop_backward, .scratch = op_sample_scratch                         \
+    }
 #define POOL                                                                                                           \
     {                                                                                                                  \
         .forward = op_pool_forward, .backward = op_pool_backward, .scratch = op_pool_scratch                           \
@@ -126,6 +135,23 @@ const struct op_row op_rows[LAYER_COUNT] = {
     [LAYER_REPEAT_VECTOR] = { .forward = op_repeat_vector_forward, .backward = op_repeat_vector_backward },
     [LAYER_SPATIAL_DROPOUT_1D] = DROPOUT,
     [LAYER_SPATIAL_DROPOUT_2D] = DROPOUT,
+    [LAYER_RANDOM_FLIP] = { .forward = op_random_flip_forward,
+                            .backward = op_random_flip_backward,
+                            .view = op_augment_view },
+    [LAYER_RANDOM_TRANSLATION] = RANDOM_AFFINE,
+    [LAYER_RANDOM_ROTATION] = RANDOM_AFFINE,
+    [LAYER_RANDOM_ZOOM] = RANDOM_AFFINE,
+    [LAYER_RANDOM_CONTRAST] = { .forward = op_random_contrast_forward,
+                                .backward = op_random_contrast_backward,
+                                .view = op_augment_view },
+    [LAYER_RANDOM_BRIGHTNESS] = { .forward = op_random_brightness_forward,
+                                  .backward = op_random_brightness_backward,
+                                  .view = op_augment_view },
+    [LAYER_RANDOM_CROP] = CROP,
+    [LAYER_CENTER_CROP] = CROP,
+    [LAYER_RESIZING] = { .forward = op_resizing_forward,
+                         .backward = op_resizing_backward,
+                         .scratch = op_sample_scratch },
     [LAYER_GAUSSIAN_NOISE] = { .forward = op_gaussian_noise_forward,
                                .backward = op_gaussian_noise_backward,
                                .view = op_noise_view,
