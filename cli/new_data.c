@@ -77,7 +77,7 @@ static int put_array(json_t *data, const char *key, const char *flag, const char
     if (name == NULL)
         return 0;
     if (!is_arrays(data))
-        return err_set(e, ERR_INPUT, "%s is for idx, npy and npz; in csv and tfrecord files the %s is a column", flag,
+        return err_set(e, ERR_INPUT, "%s is for idx, npy and npz; files of other formats contain the %ss", flag,
                        str_eq(key, "labels") ? "label" : "weight");
     json_object_set_new(data, key, json_string(name));
     return 0;

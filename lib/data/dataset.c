@@ -24,7 +24,7 @@ struct dataset {
 
 static int (*const OPEN[])(const struct data_place *at, struct records **ret, struct err *e) = {
     [DATA_IDX] = arrays_open,        [DATA_NPY] = arrays_open, [DATA_CSV] = csv_open,
-    [DATA_TFRECORD] = tfrecord_open, [DATA_NPZ] = arrays_open,
+    [DATA_TFRECORD] = tfrecord_open, [DATA_NPZ] = arrays_open, [DATA_CIFAR] = cifar_open,
 };
 
 int dataset_open(const struct data_spec *spec, const char *base_dir, const char *cache_dir,

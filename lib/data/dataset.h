@@ -5,8 +5,8 @@
  * unknown length (CSV, TFRecord) get an index pass, which is also cached, with progress in the log.
  *
  * Order (design invariant 2): which examples a batch holds is a pure function of (fingerprint, seed, epoch, position).
- * A keyed Feistel permutation over all examples where access is random (idx, npy, npz); over blocks of records, then
- * within a window of blocks, where it is not.
+ * A keyed Feistel permutation over all examples where access is random (idx, npy, npz, cifar); over blocks of records,
+ * then within a window of blocks, where it is not.
  */
 #ifndef TRAINYARD_DATA_DATASET_H
 #define TRAINYARD_DATA_DATASET_H

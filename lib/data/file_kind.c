@@ -10,7 +10,8 @@
 enum {
     ENDS = 64 << 10 /* of a zip archive: where the names of its members are */,
     TEXT_SEEN = 64,
-    JSON_SEEN = 4 << 10
+    JSON_SEEN = 4 << 10,
+    TAR_MAGIC_AT = 257
 };
 enum { IDX_TYPE_FIRST = 0x08, IDX_TYPE_LAST = 0x0E, IDX_RANK_MAX = 8 };
 
@@ -74,6 +75,11 @@ static bool is_npz(const unsigned char *p, size_t n)
 #define PIXELS       "save the pixels of the images with numpy.savez (format: npz)"
 #define TABLE        "save its table as CSV"
 
+static bool is_tar(const unsigned char *p, size_t n)
+{
+    return n >= TAR_MAGIC_AT + 5 && memcmp(p + TAR_MAGIC_AT, "ustar", 5) == 0;
+}
+
 /* The first that fits counts: a TFRecord may begin like IDX, but not the other way round, because it has a CRC. */
 static const struct file_kind {
     const char *magic;
@@ -99,6 +105,7 @@ static const struct file_kind {
     { MAGIC("\x89PNG\r\n\x1a\n"), NULL, NULL, "a PNG image", PIXELS },
     { MAGIC("\xff\xd8\xff"), NULL, NULL, "a JPEG image", PIXELS },
     { MAGIC("GIF8"), is_binary, NULL, "a GIF image", PIXELS },
+    { MAGIC(""), is_tar, NULL, "a tar archive", "unpack it with tar" },
     { MAGIC("%PDF-"), NULL, NULL, "a PDF document", TABLE },
 };
 

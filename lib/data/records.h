@@ -1,8 +1,8 @@
 /* records - the seam between formats and the rest of lib/data: examples in the order of their files.
  *
- * A reader (arrays.c for idx, npy and npz, csv.c, tfrecord.c) makes one of these. dataset.c and loader.c use nothing
- * else of a reader. Immutable once open: read() may be called by any number of threads. test/unit/data/test_formats.c
- * runs one suite over every reader.
+ * A reader (arrays.c for idx, npy and npz, cifar.c, csv.c, tfrecord.c) makes one of these. dataset.c and loader.c use
+ * nothing else of a reader. Immutable once open: read() may be called by any number of threads.
+ * test/unit/data/test_formats.c runs one suite over every reader.
  */
 #ifndef TRAINYARD_DATA_RECORDS_H
 #define TRAINYARD_DATA_RECORDS_H
@@ -76,6 +76,7 @@ struct data_place {
                                        * file, in its order */
 };
 MUST_USE int arrays_open(const struct data_place *at, struct records **ret, struct err *e); /* idx, npy, npz */
+MUST_USE int cifar_open(const struct data_place *at, struct records **ret, struct err *e);
 MUST_USE int csv_open(const struct data_place *at, struct records **ret, struct err *e);
 MUST_USE int tfrecord_open(const struct data_place *at, struct records **ret, struct err *e);
 bool tfrecord_is(const void *data, size_t n); /* begins with the length of a record and its CRC */

@@ -7,7 +7,8 @@
 
 #define DEST(member) .offset = offsetof(struct data_spec, member), .size = sizeof(((struct data_spec *)NULL)->member)
 
-static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz" };
+static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz", "cifar" };
+static const char *const CIFAR_LABELS[] = { "fine", "coarse" };
 static const char *const TEXT_ENCODINGS[] = { "auto", "utf-8", "utf-16", "latin-1" };
 static const char *const CSV_TYPES[] = { "float", "int", "category", "date" };
 static const char *const ENCODINGS[] = { "one_hot", "int" };
@@ -32,7 +33,8 @@ static const struct field ROWS[] = {
     { "labels", FIELD_OWN, .type_text = "path or name, or a map of them",
       .help = "idx, npy: the file of labels; npz: the name of their array. For a model with several outputs: a map." },
     { "files", FIELD_OWN, .type_text = "path or list of paths",
-      .help = "csv, tfrecord: the files, in this order, with the wildcards `*` and `?`. npz: one archive of arrays." },
+      .help = "cifar, csv, tfrecord: the files, in this order, with the wildcards `*` and `?`. npz: one archive of "
+              "arrays." },
     { "encoding", FIELD_CHOICE, DEST(encoding), .names = TEXT_ENCODINGS, .nnames = COUNT_OF(TEXT_ENCODINGS),
       .nworking = COUNT_OF(TEXT_ENCODINGS), .fallback = "auto",
       .help =
@@ -71,9 +73,10 @@ static const struct field ROWS[] = {
       .help = "csv, tfrecord: the columns of each input of a model with several, such as `{wide: [age], deep: [age, "
               "hours]}`." },
     { "label", FIELD_OWN, .type_text = "name or number, a list, or a map of them",
-      .fallback_text = "the last column; tfrecord: `label`",
+      .fallback_text = "the last column; tfrecord: `label`; cifar: `fine`",
       .help =
           "csv: the column of labels, by name or by number (from 0; -1 is the last). tfrecord: the feature's name. "
+          "cifar: `fine` or `coarse`, which only CIFAR-100 has. "
           "With a list, such as `[price, rent]`, the label of an example is all these numbers, in this order. For a "
           "model with several outputs: a map, such as `{price: price, kind: species}`, or the columns with the "
           "outputs' names." },
@@ -418,12 +421,19 @@ static int read_label_map(struct data_spec *d, const struct node *label, struct 
 static int read_label(struct data_spec *d, const struct node *n, struct err *e)
 {
     struct node label = node_get(n, "label");
-    const char *fallback = d->format == DATA_CSV ? "-1" : d->format == DATA_TFRECORD ? "label" : NULL;
+    const char *fallback = d->format == DATA_CSV        ? "-1"
+                           : d->format == DATA_TFRECORD ? "label"
+                           : d->format == DATA_CIFAR    ? CIFAR_LABELS[0]
+                                                        : NULL;
+    size_t which;
 
     if (!node_present(&label) && fallback != NULL)
         put_label(d, fallback);
     if (!node_present(&label))
         return 0;
+    if (d->format == DATA_CIFAR && !str_eq(json_string_value(label.v), "") &&
+        node_enum(&label, CIFAR_LABELS, COUNT_OF(CIFAR_LABELS), &which, e) < 0)
+        return -1;
     if (json_is_object(label.v))
         return read_label_map(d, &label, e);
     if (!json_is_array(label.v))
@@ -467,7 +477,7 @@ static const struct {
 } BELONGS[] = {
     { "features", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ },
     { "labels", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ },
-    { "files", 1u << DATA_CSV | 1u << DATA_TFRECORD | 1u << DATA_NPZ },
+    { "files", 1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_TFRECORD | 1u << DATA_NPZ },
     { "encoding", 1u << DATA_CSV },
     { "header", 1u << DATA_CSV },
     { "delimiter", 1u << DATA_CSV },
@@ -478,8 +488,9 @@ static const struct {
     { "missing", 1u << DATA_CSV },
     { "columns", 1u << DATA_CSV | 1u << DATA_TFRECORD },
     { "dropColumns", 1u << DATA_CSV },
-    { "label", 1u << DATA_CSV | 1u << DATA_TFRECORD },
+    { "label", 1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_TFRECORD },
     { "inputs", 1u << DATA_CSV | 1u << DATA_TFRECORD },
+    { "sampleWeight", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ | 1u << DATA_CSV | 1u << DATA_TFRECORD },
 };
 
 static bool takes(const struct data_spec *d, const char *key)

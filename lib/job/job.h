@@ -37,7 +37,7 @@ bool restart_wanted(enum restart_policy p, int exit_code);
  * bounded. */
 enum { MODEL_LAYERS_MAX = 5000 };
 
-enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ };
+enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ, DATA_CIFAR };
 enum data_encoding { ENCODING_AUTO, ENCODING_UTF8, ENCODING_UTF16, ENCODING_LATIN1 };
 enum data_missing { MISSING_ERROR, MISSING_DROP, MISSING_MEAN, MISSING_MODE, MISSING_COUNT };
 extern const char *const DATA_MISSING_NAMES[MISSING_COUNT];
@@ -71,6 +71,7 @@ enum { NA_VALUES_MAX = 1000, NA_VALUE_MAX = 255 };
  *   npz:       files is one archive; features and labels are the names of arrays in it
  *   csv:       files; encoding, header, delimiter, decimal, thousands, skipRows, naValues, missing, columns,
  *              dropColumns, label
+ *   cifar:     files; label is fine or coarse
  *   tfrecord:  files; columns name the features of a tf.Example that are read, label those that are the label */
 /* What an input or an output of the model is made of: columns (csv, tfrecord), or a file or array. */
 struct data_part {
@@ -87,7 +88,7 @@ struct data_spec {
     enum data_format format;
     const char *features, *labels;     /* NULL where they are maps */
     struct data_parts inputs, outputs; /* `inputs`, or a map of features; a map of label or labels */
-    struct strlist files;              /* csv, tfrecord, npz: glob patterns allowed */
+    struct strlist files;              /* all but idx and npy: glob patterns allowed */
     bool header;                       /* csv: first line names the columns (default true) */
     int64_t skip_rows;                 /* csv: lines before the header; default 0 */
     char delimiter;                    /* csv: default ',' */
@@ -100,7 +101,8 @@ struct data_spec {
                                           encoding: one_hot|int, parts: [..], format, default, missing}];
                                           tfrecord: [{name, type: float|int64|bytes, shape}] */
     struct node drop_columns; /* csv: names; with it all other columns are features, and `columns` only describes */
-    struct strlist label;   /* csv: names or indexes of columns ("-1" = last, the default); tfrecord: names of features.
+    struct strlist label;   /* csv: names or indexes of columns ("-1" = last, the default); tfrecord: names of features;
+                               cifar: fine or coarse.
                                Of several the label is all their numbers, in this order; n 0: none */
     struct map label_names; /* the same, to be found by name */
     char *sample_weight; /* NULL: all examples count the same. idx, npy: a file; npz: an array; csv: name or index of a

@@ -386,6 +386,16 @@ static void tfrecord_features(size_t n, struct buf *out)
     put_record(out, &message);
 }
 
+static void cifar_records(size_t n, struct buf *out)
+{
+    repeat(out, 3073 * n, "\1");
+}
+
+static void read_cifar(const char *text, size_t len)
+{
+    growth_open_data("{format: cifar, files: t}", text, len);
+}
+
 static void read_idx(const char *text, size_t len)
 {
     struct err e = { .code = ERR_NONE };
@@ -587,6 +597,7 @@ static const struct growth GROWTH[] = {
     { "tfrecord records", 40000, tfrecord_records, read_tfrecord },
     { "tfrecord features", 20000, tfrecord_features, read_tfrecord },
     { "idx", 4000000, idx_bytes, read_idx },
+    { "cifar", 2000, cifar_records, read_cifar },
     { "npy header", 200000, npy_header, read_npy },
     { "gzip members", 10000, gzip_members, read_gzip },
     { "base64", 40000, base64_lines, read_base64 },

@@ -3,6 +3,9 @@
 #include "base/mem.h"
 #include "data/file_kind.h"
 
+#define ZEROS_32 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+#define TAR      BYTES("a" ZEROS_32 ZEROS_32 ZEROS_32 ZEROS_32 ZEROS_32 ZEROS_32 ZEROS_32 ZEROS_32 "ustar")
+
 /* Bytes with their number. */
 #define BYTES(text) (text), sizeof(text) - 1
 #define LENGTH_5    "\5\0\0\0\0\0\0\0\xea\xb2\x04\x3e" /* of a TFRecord, and its CRC */
@@ -57,6 +60,7 @@ static const struct {
     { BYTES("GIF89a\1\0\1\0"), "idx",
       "f: is a GIF image, not idx; save the pixels of the images with numpy.savez (format: npz)" },
     { BYTES("GIF8,GIF9\n"), "csv", NULL },
+    { TAR, "cifar", "f: is a tar archive, not cifar; unpack it with tar" },
     { BYTES("%PDF-1.4\n"), "csv", "f: is a PDF document, not csv; save its table as CSV" },
     { BYTES(""), "csv", NULL },
     { BYTES("P"), "csv", NULL },
