@@ -1,4 +1,4 @@
-# Tests of run.sh: models with convolutions. Sourced by it, after graphs.sh.
+# Tests of run.sh: models of images. Sourced by it, after graphs.sh.
 # shellcheck shell=bash disable=SC2154 # its variables
 
 # The example reaches its accuracy, and all commands that read the run know its layers.
@@ -27,4 +27,58 @@ test_a_convolutional_network_has_one_hash() {
     sync_run threads || return
     [ -n "$(hash_of one)" ] && [ "$(hash_of two)" = "$(hash_of one)" ] && [ "$(hash_of threads)" = "$(hash_of one)" ] ||
         wrong "1 worker gives '$(hash_of one)', 2 workers '$(hash_of two)', 2 threads '$(hash_of threads)'"
+}
+
+# What augmentation draws depends on the example alone: not on the process or thread that computes it, and not on a stop.
+test_augmented_images_are_the_same_everywhere() {
+    sed -e 's/updates: async/updates: sync, replicasToAggregate: 2/; s/epochs: 20/epochs: 2/' \
+        -e 's/^      - Rescaling.*/      - RandomTranslation: {height_factor: 0.1, width_factor: 0.1}\n      - RandomRotation: {factor: 0.05}\n&/' \
+        -e 's/^      - Rescaling.*/      - RandomCrop: {height: 7, width: 7}\n      - RandomBrightness: {factor: 0.1, value_range: [0, 16]}\n&/' \
+        "$data/digits-cnn.yaml" >"$dir/job.yaml"
+    sync_run one --replicas ps=1,worker=1 || return
+    sync_run two --replicas ps=2,worker=2 || return
+    sync_run parts --replicas ps=1,worker=1 --set fit.epochs=1 || return
+    sync_run parts --replicas ps=1,worker=1 --resume || return
+    sed -i 's/updates: sync, replicasToAggregate: 2/name: Mirrored, replicas: 2/; /replicaSpecs:/,$d' "$dir/job.yaml"
+    sync_run threads || return
+    local name
+    for name in two parts threads; do
+        [ -n "$(hash_of one)" ] && [ "$(hash_of $name)" = "$(hash_of one)" ] || wrong "1 worker gives '$(hash_of one)', $name '$(hash_of $name)'"
+    done
+}
+
+# cifar_records FIRST N: records of CIFAR-10, as escapes of printf. A class has a colour; there is noise around it.
+cifar_records() {
+    awk -v first="$1" -v n="$2" 'BEGIN {
+        srand(first)
+        for (i = first; i < first + n; i++) {
+            class = i % 10
+            printf "\\%03o", class
+            for (k = 0; k < 3; k++) {
+                colour = 40 + (k == 0 ? 18 * class : k == 1 ? 18 * (9 - class) : 18 * (class * 7 % 10))
+                for (p = 0; p < 1024; p++) printf "\\%03o", int(colour + (rand() - 0.5) * 60)
+            }
+        }
+    }'
+}
+
+# The example with a small set of the same form; then commands that read its run, with and without labels of new files.
+test_cifar10_example_learns() {
+    local file
+    mkdir "$dir/cifar"
+    for file in 1 2 3; do
+        # shellcheck disable=SC2059 # the records are escapes
+        printf "$(cifar_records $((file * 100)) 100)" >"$dir/cifar/data_batch_$file.bin"
+    done
+    # shellcheck disable=SC2059
+    printf "$(cifar_records 1000 60)" >"$dir/cifar/test_batch.bin"
+    want_exit 0 trainyard run "$data/cifar10.yaml" --data-dir "$dir/cifar" --output-dir "$dir/run" --set fit.epochs=12 || return
+    want_line 'Test loss: [0-9.]+, Test accuracy: (0\.9|1)'
+    want_exit 0 trainyard evaluate "$dir/run" "$dir/cifar/data_batch_2.bin" || return
+    want_line '^loss [0-9.]*, accuracy (0\.9[0-9]*|1) \(100 examples'
+    want_exit 0 trainyard predict "$dir/run" "$dir/cifar/test_batch.bin" --classes -o "$dir/p.csv" || return
+    want_line '^[0-9],[0-9.]+$' "$dir/p.csv"
+    head -c 3000 "$dir/cifar/test_batch.bin" >"$dir/cifar/cut.bin"
+    want_exit 2 trainyard evaluate "$dir/run" "$dir/cifar/cut.bin" || return
+    want_line 'cut.bin: has 3000 bytes, but a file of CIFAR-10 has records of 3073 bytes'
 }
