@@ -48,30 +48,13 @@ static json_t *factor_json(const struct augment_range *r)
     return r->least == -r->most ? json_real(r->most) : json_pack("[f, f]", r->least, r->most);
 }
 
-/* Of images. */
-int augment_read(struct layer *l UNUSED, const struct node *config, struct err *e)
-{
-    return window_check_format(config, e);
-}
-
-int augment_shape(struct layer *l, const struct node *at, struct err *e)
-{
-    l->out = l->in[0];
-    return window_check_input(l, 2, at, e);
-}
-
-void augment_config(const struct layer *l UNUSED, json_t *config)
-{
-    json_object_set_new(config, "data_format", json_string("channels_last"));
-}
-
 /* ---- RandomTranslation and RandomZoom: without width_factor a zoom keeps the aspect ratio ---- */
 
 int random_shift_read(struct layer *l, const struct node *config, struct err *e)
 {
     struct augment *own = l->own = xcalloc(1, sizeof(*own));
     struct node width = node_get(config, "width_factor");
-    if (augment_read(l, config, e) < 0 || read_factor(config, "height_factor", &own->height, e) < 0)
+    if (channels_last_read(l, config, e) < 0 || read_factor(config, "height_factor", &own->height, e) < 0)
         return -1;
     own->same = l->id == LAYER_RANDOM_ZOOM && !node_present(&width);
     return own->same ? 0 : read_factor(config, "width_factor", &own->width, e);
@@ -80,7 +63,7 @@ int random_shift_read(struct layer *l, const struct node *config, struct err *e)
 void random_shift_config(const struct layer *l, json_t *config)
 {
     const struct augment *own = l->own;
-    augment_config(l, config);
+    channels_last_config(l, config);
     json_object_set_new(config, "height_factor", factor_json(&own->height));
     json_object_set_new(config, "width_factor", own->same ? json_null() : factor_json(&own->width));
 }
@@ -90,13 +73,13 @@ void random_shift_config(const struct layer *l, json_t *config)
 int random_rotation_read(struct layer *l, const struct node *config, struct err *e)
 {
     struct augment *own = l->own = xcalloc(1, sizeof(*own));
-    return augment_read(l, config, e) < 0 ? -1 : read_factor(config, "factor", &own->factor, e);
+    return channels_last_read(l, config, e) < 0 ? -1 : read_factor(config, "factor", &own->factor, e);
 }
 
 void random_rotation_config(const struct layer *l, json_t *config)
 {
     const struct augment *own = l->own;
-    augment_config(l, config);
+    channels_last_config(l, config);
     json_object_set_new(config, "factor", factor_json(&own->factor));
 }
 
@@ -118,7 +101,7 @@ static int read_value_range(const struct node *config, struct augment_range *ret
 static void value_range_config(const struct layer *l, json_t *config)
 {
     const struct augment *own = l->own;
-    augment_config(l, config);
+    channels_last_config(l, config);
     json_object_set_new(config, "value_range", json_pack("[f, f]", own->value.least, own->value.most));
 }
 
@@ -143,7 +126,7 @@ int random_contrast_read(struct layer *l, const struct node *config, struct err 
     size_t n;
     if (!node_present(&factor))
         return node_error(config, e, "needs 'factor'");
-    if (augment_read(l, config, e) < 0 || read_numbers(&factor, 0, 1, v, &n, e) < 0)
+    if (channels_last_read(l, config, e) < 0 || read_numbers(&factor, 0, 1, v, &n, e) < 0)
         return -1;
     own->factor = (struct augment_range){ .least = -v[0], .most = n == 1 ? v[0] : v[1] };
     return read_value_range(config, &own->value, e);

@@ -11,6 +11,23 @@ int flatten_shape(struct layer *l, const struct node *at, struct err *e)
     return 0;
 }
 
+int same_steps_shape(struct layer *l, const struct node *at, struct err *e)
+{
+    l->out = l->in[0];
+    return window_check_input(l, 1, at, e);
+}
+
+int same_image_shape(struct layer *l, const struct node *at, struct err *e)
+{
+    l->out = l->in[0];
+    return window_check_input(l, 2, at, e);
+}
+
+int channels_last_read(struct layer *l UNUSED, const struct node *config, struct err *e)
+{
+    return window_check_format(config, e);
+}
+
 void channels_last_config(const struct layer *l UNUSED, json_t *config)
 {
     json_object_set_new(config, "data_format", json_string("channels_last"));
@@ -159,18 +176,6 @@ int dropout_read(struct layer *l, const struct node *config, struct err *e)
 int spatial_dropout2d_read(struct layer *l, const struct node *config, struct err *e)
 {
     return window_check_format(config, e) < 0 ? -1 : dropout_read(l, config, e);
-}
-
-int spatial_dropout1d_shape(struct layer *l, const struct node *at, struct err *e)
-{
-    l->out = l->in[0];
-    return window_check_input(l, 1, at, e);
-}
-
-int spatial_dropout2d_shape(struct layer *l, const struct node *at, struct err *e)
-{
-    l->out = l->in[0];
-    return window_check_input(l, 2, at, e);
 }
 
 /* Keras 3 cannot make one that has `trainable`. */

@@ -34,11 +34,6 @@ void pool_config(const struct layer *l, json_t *config)
     channels_last_config(l, config);
 }
 
-int global_pool_read(struct layer *l UNUSED, const struct node *config, struct err *e)
-{
-    return window_check_format(config, e);
-}
-
 static int global_shape(struct layer *l, int axes, const struct node *at, struct err *e)
 {
     if (window_check_input(l, axes, at, e) < 0)

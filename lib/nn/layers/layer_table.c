@@ -250,7 +250,7 @@ static const struct arg RESIZING_ARGS[] = { CROP_ARGS,
     }
 #define GLOBAL_POOL_ROW(auto_name, about, shape, ...)                                                                  \
     {                                                                                                                  \
-        ROW_OF_NAMES(GLOBAL_POOL_ARGS, auto_name, about, __VA_ARGS__), global_pool_read, shape, NULL,                  \
+        ROW_OF_NAMES(GLOBAL_POOL_ARGS, auto_name, about, __VA_ARGS__), channels_last_read, shape, NULL,                \
             channels_last_config                                                                                       \
     }
 #define MAX_ABOUT     "the largest value of each window, of every channel"
@@ -375,38 +375,38 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                                   "n times the input, along a new first axis"),
                               .shape = repeat_vector_shape },
     [LAYER_SPATIAL_DROPOUT_1D] = { ROW("SpatialDropout1D", SPATIAL_DROPOUT_1D_ARGS, "spatial_dropout1d", DROPPED),
-                                   dropout_read, spatial_dropout1d_shape, NULL, spatial_dropout_config },
+                                   dropout_read, same_steps_shape, NULL, spatial_dropout_config },
     [LAYER_SPATIAL_DROPOUT_2D] = { ROW("SpatialDropout2D", SPATIAL_DROPOUT_2D_ARGS, "spatial_dropout2d", DROPPED),
-                                   spatial_dropout2d_read, spatial_dropout2d_shape, NULL, spatial_dropout_config },
+                                   spatial_dropout2d_read, same_image_shape, NULL, spatial_dropout_config },
     [LAYER_RANDOM_FLIP] = { ROW("RandomFlip", RANDOM_FLIP_ARGS, "random_flip",
                                 "turned upside down, left to right, or both, each with probability 0.5" DRAWN),
-                            augment_read, augment_shape, NULL, augment_config },
+                            channels_last_read, same_image_shape, NULL, channels_last_config },
     [LAYER_RANDOM_TRANSLATION] = { ROW("RandomTranslation", RANDOM_TRANSLATION_ARGS, "random_translation",
                                        "moved down and right by parts of the size" FACTOR DRAWN),
-                                   random_shift_read, augment_shape, NULL, random_shift_config },
+                                   random_shift_read, same_image_shape, NULL, random_shift_config },
     [LAYER_RANDOM_ROTATION] = { ROW("RandomRotation", RANDOM_ROTATION_ARGS, "random_rotation",
                                     "turned by parts of a turn" FACTOR DRAWN),
-                                random_rotation_read, augment_shape, NULL, random_rotation_config },
+                                random_rotation_read, same_image_shape, NULL, random_rotation_config },
     [LAYER_RANDOM_ZOOM] = { ROW("RandomZoom", RANDOM_ZOOM_ARGS, "random_zoom",
                                 "1 + factor times as much is seen" FACTOR DRAWN),
-                            random_shift_read, augment_shape, NULL, random_shift_config },
+                            random_shift_read, same_image_shape, NULL, random_shift_config },
     [LAYER_RANDOM_CONTRAST] = { ROW("RandomContrast", RANDOM_CONTRAST_ARGS, "random_contrast",
                                     "(x - mean) c + mean for each channel, cut to value_range; a factor n: c is 1 - n "
                                     "to 1 + n, [a, b]: 1 - a to 1 + b" DRAWN),
-                                random_contrast_read, augment_shape, NULL, random_contrast_config },
+                                random_contrast_read, same_image_shape, NULL, random_contrast_config },
     [LAYER_RANDOM_BRIGHTNESS] = { ROW("RandomBrightness", RANDOM_BRIGHTNESS_ARGS, "random_brightness",
                                       "x + a part of value_range, cut to it" FACTOR DRAWN),
-                                  random_brightness_read, augment_shape, NULL, random_brightness_config },
+                                  random_brightness_read, same_image_shape, NULL, random_brightness_config },
     [LAYER_RANDOM_CROP] = { ROW("RandomCrop", RANDOM_CROP_ARGS, "random_crop",
                                 "a part of that size, another one for each example, in training; otherwise, and of "
                                 "smaller images, the largest part in the middle with that aspect ratio, resized"),
-                            augment_read, crop_shape, NULL, augment_config },
+                            channels_last_read, crop_shape, NULL, channels_last_config },
     [LAYER_CENTER_CROP] = { ROW("CenterCrop", CENTER_CROP_ARGS, "center_crop",
                                 "the part in the middle; of smaller images the largest one with that aspect ratio, "
                                 "resized"),
-                            augment_read, crop_shape, NULL, augment_config },
-    [LAYER_RESIZING] = { ROW("Resizing", RESIZING_ARGS, "resizing", "resized, pixel centres at halves"), augment_read,
-                         crop_shape, NULL, augment_config },
+                            channels_last_read, crop_shape, NULL, channels_last_config },
+    [LAYER_RESIZING] = { ROW("Resizing", RESIZING_ARGS, "resizing", "resized, pixel centres at halves"),
+                         channels_last_read, crop_shape, NULL, channels_last_config },
     [LAYER_GAUSSIAN_NOISE] = { ROW("GaussianNoise", GAUSSIAN_NOISE_ARGS, "gaussian_noise",
                                    "x + normal numbers of that standard deviation, in training only"),
                                .shape = layer_same_shape },
