@@ -72,8 +72,7 @@ static const struct arg LEAKY_LAYER_ARGS[] = { LAYER_COMMON,
                                                ARG_OF("alpha", ARG_NUMBER, ARG_NONE, ARG_NOT_NEGATIVE) };
 static const struct arg ELU_LAYER_ARGS[] = { LAYER_COMMON, ARG_OF("alpha", ARG_NUMBER, 1, ARG_ANY) };
 static const struct arg SOFTMAX_LAYER_ARGS[] = { LAYER_COMMON, ARG_OF("axis", ARG_INTEGER, -1, ARG_ANY) };
-static const struct arg ACTIVATION_LAYER_ARGS[] = { LAYER_COMMON,
-                                                    { .name = "activation", .kind = ARG_OTHER, .required = true } };
+static const struct arg ACTIVATION_LAYER_ARGS[] = { LAYER_COMMON, ARG_OWN_NEEDED("activation") };
 
 static const struct activation_layer {
     struct kind k;

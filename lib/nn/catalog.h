@@ -99,6 +99,11 @@ struct arg {
         .name = (name_), .kind = ARG_OTHER, .text = (text_)                                                            \
     }
 
+#define ARG_OWN_NEEDED(name_)                                                                                          \
+    {                                                                                                                  \
+        .name = (name_), .kind = ARG_OTHER, .required = true                                                           \
+    }
+
 #define ARG_TUPLE(name_, range_, least_, most_, text_)                                                                 \
     {                                                                                                                  \
         .name = (name_), .kind = ARG_LIST, .range = (range_), .least = (least_), .most = (most_), .text = (text_)      \

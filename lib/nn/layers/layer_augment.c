@@ -33,8 +33,6 @@ static int read_factor(const struct node *config, const char *name, struct augme
     struct node factor = node_get(config, name);
     double v[2] = { 0 };
     size_t n;
-    if (!node_present(&factor))
-        return node_error(config, e, "needs '%s'", name);
     if (read_numbers(&factor, -1, 1, v, &n, e) < 0)
         return -1;
     if (n == 1)
@@ -56,7 +54,7 @@ int random_shift_read(struct layer *l, const struct node *config, struct err *e)
     struct node width = node_get(config, "width_factor");
     if (channels_last_read(l, config, e) < 0 || read_factor(config, "height_factor", &own->height, e) < 0)
         return -1;
-    own->same = l->id == LAYER_RANDOM_ZOOM && !node_present(&width);
+    own->same = !node_present(&width); /* RandomTranslation needs one */
     return own->same ? 0 : read_factor(config, "width_factor", &own->width, e);
 }
 
@@ -124,8 +122,6 @@ int random_contrast_read(struct layer *l, const struct node *config, struct err 
     struct node factor = node_get(config, "factor");
     double v[2] = { 0 };
     size_t n;
-    if (!node_present(&factor))
-        return node_error(config, e, "needs 'factor'");
     if (channels_last_read(l, config, e) < 0 || read_numbers(&factor, 0, 1, v, &n, e) < 0)
         return -1;
     own->factor = (struct augment_range){ .least = -v[0], .most = n == 1 ? v[0] : v[1] };

@@ -27,8 +27,7 @@ static const struct arg RESHAPE_ARGS[] = {
     { .name = "target_shape", .kind = ARG_LIST, .range = ARG_SIZE_OR_REST, .most = SHAPE_MAX_RANK, .required = true }
 };
 _Static_assert((int)SHAPE_MAX_RANK <= (int)ARG_LIST_MAX, "a shape is a list");
-static const struct arg ACTIVATION_ARGS[] = { LAYER_ARGS,
-                                              { .name = "activation", .kind = ARG_OTHER, .required = true } };
+static const struct arg ACTIVATION_ARGS[] = { LAYER_ARGS, ARG_OWN_NEEDED("activation") };
 static const struct arg RELU_ARGS[] = {
     LAYER_ARGS,
     [RELU_MAX] = ARG_OF("max_value", ARG_NUMBER, ARG_NONE, ARG_NOT_NEGATIVE),
@@ -44,7 +43,7 @@ static const struct arg ELU_ARGS[] = { LAYER_ARGS, [SLOPE] = ARG_OF("alpha", ARG
 static const struct arg SOFTMAX_ARGS[] = { LAYER_ARGS, AXIS_ARG };
 static const struct arg RESCALING_ARGS[] = {
     LAYER_ARGS,
-    { .name = "scale", .kind = ARG_OTHER, .required = true },
+    ARG_OWN_NEEDED("scale"),
     ARG_OWN("offset", "0"),
 };
 static const struct arg NORMALIZATION_ARGS[] = {
@@ -192,12 +191,12 @@ static const struct arg RANDOM_FLIP_ARGS[] = { RANDOM_ARGS, [FLIP_MODE] = ARG_ON
     RANDOM_ARGS, [AFFINE_FILL_MODE] = ARG_ONE_OF("fill_mode", FILL_MODES),                                             \
                  [AFFINE_INTERPOLATION] = ARG_ONE_OF("interpolation", INTERPOLATIONS),                                 \
                  [AFFINE_FILL_VALUE] = ARG_OF("fill_value", ARG_NUMBER, 0, ARG_ANY), DATA_FORMAT, RNG_TYPE
-static const struct arg RANDOM_TRANSLATION_ARGS[] = { AFFINE_ARGS, ARG_OWN("height_factor", "required"),
-                                                      ARG_OWN("width_factor", "required") };
-static const struct arg RANDOM_ZOOM_ARGS[] = { AFFINE_ARGS, ARG_OWN("height_factor", "required"),
+static const struct arg RANDOM_TRANSLATION_ARGS[] = { AFFINE_ARGS, ARG_OWN_NEEDED("height_factor"),
+                                                      ARG_OWN_NEEDED("width_factor") };
+static const struct arg RANDOM_ZOOM_ARGS[] = { AFFINE_ARGS, ARG_OWN_NEEDED("height_factor"),
                                                ARG_OWN("width_factor", "None: height_factor's") };
-static const struct arg RANDOM_ROTATION_ARGS[] = { AFFINE_ARGS, ARG_OWN("factor", "required") };
-#define LIGHT_ARGS RANDOM_ARGS, ARG_OWN("factor", "required"), ARG_OWN("value_range", "(0, 255)"), DATA_FORMAT, RNG_TYPE
+static const struct arg RANDOM_ROTATION_ARGS[] = { AFFINE_ARGS, ARG_OWN_NEEDED("factor") };
+#define LIGHT_ARGS RANDOM_ARGS, ARG_OWN_NEEDED("factor"), ARG_OWN("value_range", "(0, 255)"), DATA_FORMAT, RNG_TYPE
 static const struct arg RANDOM_CONTRAST_ARGS[] = { LIGHT_ARGS };
 static const struct arg RANDOM_BRIGHTNESS_ARGS[] = { LIGHT_ARGS };
 #define CROP_ARGS                                                                                                      \
