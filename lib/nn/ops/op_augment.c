@@ -8,9 +8,10 @@
 #include "nn/ops/example_rng.h"
 #include "nn/ops/ops.h"
 
+/* Of all but RandomCrop. */
 static struct rng augment_rng(const struct op_ctx *c, size_t i)
 {
-    return rng_of_example(c, RNG_AUGMENT, c->l->arg[c->l->id == LAYER_RANDOM_CROP ? CROP_SEED : AUGMENT_SEED], i);
+    return rng_of_example(c, RNG_AUGMENT, c->l->arg[AUGMENT_SEED], i);
 }
 
 static double augment_draw(const struct augment_range *range, struct rng *r)
@@ -85,6 +86,7 @@ struct sampling {
     float a[3], b[3], center;
     size_t top, left, height, width; /* of the part of the input that is seen */
     enum fill_mode fill;
+    float fill_value;
     enum interpolation interpolation;
 };
 
@@ -101,7 +103,7 @@ struct pixel_sample { /* pixels of the input and their weights; what is missing 
     float weight[CORNERS];
 };
 
-struct view { /* the images of one example: the input and the output of a sampling */
+struct view { /* an image of the input and its sampling */
     struct image in, out;
     struct axis_sample *columns; /* room for one row of the output */
     struct pixel_sample *row;    /* likewise */
@@ -165,13 +167,12 @@ static void sample_columns(const struct sampling *s, const struct view *v)
 static void sample_row(const struct sampling *s, const struct view *v, size_t row)
 {
     const float y = (float)row + s->center;
-    struct axis_sample down = row_sample(s, 0, y);
+    const bool turned = is_turned(s);
+    const struct axis_sample level = row_sample(s, 0, y);
     for (size_t k = 0; k < v->out.width; k++) {
-        struct axis_sample right = v->columns[k];
-        if (is_turned(s)) {
-            down = row_sample(s, (float)k + s->center, y);
-            right = column_sample(s, (float)k + s->center, y);
-        }
+        const float x = (float)k + s->center;
+        const struct axis_sample down = turned ? row_sample(s, x, y) : level;
+        const struct axis_sample right = turned ? column_sample(s, x, y) : v->columns[k];
         for (size_t j = 0; j < CORNERS; j++) {
             v->row[k].at[j] = down.at[j / SIDES] * (uint32_t)v->in.width + right.at[j % SIDES];
             v->row[k].weight[j] = down.weight[j / SIDES] * right.weight[j % SIDES];
@@ -179,40 +180,45 @@ static void sample_row(const struct sampling *s, const struct view *v, size_t ro
     }
 }
 
-static void sample_image(const struct sampling *s, const struct view *v, const float *x, float fill_value, float *y)
+/* One row of the output, which v->row describes, of example i. */
+typedef void sampled_row_fn(const struct op_ctx *c, const struct sampling *s, const struct view *v, size_t i,
+                            size_t row);
+
+static size_t row_at(const struct view *v, size_t i, size_t row)
+{
+    return (i * v->out.height + row) * v->out.width * v->out.channels;
+}
+
+static void sample_pixels(const struct op_ctx *c, const struct sampling *s, const struct view *v, size_t i, size_t row)
 {
     const size_t channels = v->in.channels;
-    sample_columns(s, v);
-    for (size_t row = 0; row < v->out.height; row++) {
-        sample_row(s, v, row);
-        for (size_t k = 0; k < v->out.width; k++, y += channels) {
-            const struct pixel_sample *p = &v->row[k];
-            float rest = 0;
-            if (fill_value != 0)
-                rest = (1 - p->weight[0] - p->weight[1] - p->weight[2] - p->weight[3]) * fill_value;
-            for (size_t i = 0; i < channels; i++) {
-                float sum = rest;
-                for (size_t j = 0; j < CORNERS; j++)
-                    sum += p->weight[j] * x[p->at[j] * channels + i];
-                y[i] = sum;
-            }
+    const float *x = c->x[0] + i * image_floats(&v->in);
+    float *y = c->y + row_at(v, i, row);
+    for (size_t k = 0; k < v->out.width; k++, y += channels) {
+        const struct pixel_sample *p = &v->row[k];
+        float rest = 0;
+        if (s->fill_value != 0)
+            rest = (1 - p->weight[0] - p->weight[1] - p->weight[2] - p->weight[3]) * s->fill_value;
+        for (size_t m = 0; m < channels; m++) {
+            float sum = rest;
+            for (size_t j = 0; j < CORNERS; j++)
+                sum += p->weight[j] * x[p->at[j] * channels + m];
+            y[m] = sum;
         }
     }
 }
 
-/* The exact gradient; TensorFlow's is that of the inverse transformation. */
-static void sample_gradient(const struct sampling *s, const struct view *v, const float *dy, float *dx)
+/* Adds to the gradient of the image. It is exact; TensorFlow's is that of the inverse transformation. */
+static void sample_gradients(const struct op_ctx *c, const struct sampling *s UNUSED, const struct view *v, size_t i,
+                             size_t row)
 {
     const size_t channels = v->in.channels;
-    memset(dx, 0, image_floats(&v->in) * sizeof(*dx));
-    sample_columns(s, v);
-    for (size_t row = 0; row < v->out.height; row++) {
-        sample_row(s, v, row);
-        for (size_t k = 0; k < v->out.width; k++, dy += channels)
-            for (size_t j = 0; j < CORNERS; j++)
-                for (size_t i = 0; i < channels; i++)
-                    dx[v->row[k].at[j] * channels + i] += v->row[k].weight[j] * dy[i];
-    }
+    const float *dy = c->dy + row_at(v, i, row);
+    float *dx = c->dx[0] + i * image_floats(&v->in);
+    for (size_t k = 0; k < v->out.width; k++, dy += channels)
+        for (size_t j = 0; j < CORNERS; j++)
+            for (size_t m = 0; m < channels; m++)
+                dx[v->row[k].at[j] * channels + m] += v->row[k].weight[j] * dy[m];
 }
 
 size_t op_sample_scratch(const struct layer *l, size_t max_n UNUSED, bool training UNUSED)
@@ -231,22 +237,34 @@ static struct view view_of(const struct op_ctx *c)
     return v;
 }
 
-static void sample_forward(const struct op_ctx *c, sampling_fn *fn, float fill_value)
+/* How many examples have the same sampling. */
+static size_t sampled_alike(const struct op_ctx *c)
+{
+    bool drawn = c->training && c->l->id != LAYER_CENTER_CROP && c->l->id != LAYER_RESIZING;
+    return drawn ? 1 : c->n;
+}
+
+static void sample_images(const struct op_ctx *c, sampling_fn *fn, sampled_row_fn *of_row)
 {
     const struct view v = view_of(c);
-    for (size_t i = 0; i < c->n; i++) {
-        const struct sampling s = fn(c, &v, i);
-        sample_image(&s, &v, c->x[0] + i * image_floats(&v.in), fill_value, c->y + i * image_floats(&v.out));
+    const size_t alike = sampled_alike(c);
+    for (size_t first = 0; first < c->n; first += alike) {
+        const struct sampling s = fn(c, &v, first);
+        sample_columns(&s, &v);
+        for (size_t row = 0; row < v.out.height; row++) {
+            sample_row(&s, &v, row);
+            for (size_t i = first; i < first + alike; i++)
+                of_row(c, &s, &v, i, row);
+        }
     }
 }
 
 static void sample_backward(const struct op_ctx *c, sampling_fn *fn)
 {
-    const struct view v = view_of(c);
-    for (size_t i = 0; i < c->n && c->dx[0] != NULL; i++) {
-        const struct sampling s = fn(c, &v, i);
-        sample_gradient(&s, &v, c->dy + i * image_floats(&v.out), c->dx[0] + i * image_floats(&v.in));
-    }
+    if (c->dx[0] == NULL)
+        return;
+    memset(c->dx[0], 0, op_elements(c) * sizeof(float));
+    sample_images(c, fn, sample_gradients);
 }
 
 /* ---- RandomTranslation, RandomZoom, RandomRotation ---- */
@@ -279,13 +297,14 @@ static struct sampling affine_sampling(const struct op_ctx *c, const struct view
         .height = v->in.height,
         .width = v->in.width,
         .fill = (enum fill_mode)c->l->arg[AFFINE_FILL_MODE],
+        .fill_value = (float)c->l->arg[AFFINE_FILL_VALUE],
         .interpolation = (enum interpolation)c->l->arg[AFFINE_INTERPOLATION]
     };
 }
 
 void op_random_affine_forward(const struct op_ctx *c)
 {
-    sample_forward(c, affine_sampling, (float)c->l->arg[AFFINE_FILL_VALUE]);
+    sample_images(c, affine_sampling, sample_pixels);
 }
 
 void op_random_affine_backward(const struct op_ctx *c)
@@ -336,7 +355,7 @@ static struct sampling crop_sampling(const struct op_ctx *c, const struct view *
     s.top = down / 2;
     s.left = right / 2;
     if (random) {
-        struct rng r = augment_rng(c, i);
+        struct rng r = rng_of_example(c, RNG_AUGMENT, c->l->arg[CROP_SEED], i);
         s.top = rng_below(&r, down + 1);
         s.left = rng_below(&r, right + 1);
     }
@@ -345,7 +364,7 @@ static struct sampling crop_sampling(const struct op_ctx *c, const struct view *
 
 void op_crop_forward(const struct op_ctx *c)
 {
-    sample_forward(c, crop_sampling, 0);
+    sample_images(c, crop_sampling, sample_pixels);
 }
 
 void op_crop_backward(const struct op_ctx *c)
@@ -365,7 +384,7 @@ static struct sampling resize_sampling(const struct op_ctx *c, const struct view
 
 void op_resizing_forward(const struct op_ctx *c)
 {
-    sample_forward(c, resize_sampling, 0);
+    sample_images(c, resize_sampling, sample_pixels);
 }
 
 void op_resizing_backward(const struct op_ctx *c)
