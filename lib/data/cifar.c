@@ -3,6 +3,7 @@
  * record is found by its number. Images are given with the channels last, as uint8. */
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/rng.h"
 #include "data/file_kind.h"
 #include "data/files.h"
@@ -41,18 +42,9 @@ static void cifar_free(struct records *r)
     free(c);
 }
 
-/* The file of a record, by bisection. */
 static size_t cifar_file(const struct cifar *c, int64_t record)
 {
-    size_t low = 0, high = c->files.n;
-    while (low + 1 < high) {
-        size_t middle = low + (high - low) / 2;
-        if (c->first[middle] <= record)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return bisect_right(c->first, sizeof(c->first[0]), c->files.n, record) - 1;
 }
 
 static const unsigned char *cifar_record(const struct cifar *c, int64_t record)

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/log.h"
 #include "base/rng.h"
 
@@ -119,15 +120,7 @@ uint64_t indexed_fingerprint(const struct indexed *ix)
 /* The last file whose first record is not behind `record`; empty files share a first with the next. */
 static const struct indexed_file *file_of(const struct indexed *ix, int64_t record)
 {
-    size_t low = 0, high = ix->n_files;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (ix->file[middle].first <= record)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &ix->file[low];
+    return &ix->file[bisect_right(&ix->file[0].first, sizeof(ix->file[0]), ix->n_files, record) - 1];
 }
 
 /* Steps from the indexed place before it to record number `at` of the file. */

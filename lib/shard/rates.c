@@ -4,6 +4,8 @@
 #include <float.h>
 #include <string.h>
 
+#include "base/bisect.h"
+
 void rates_fini(struct rates *r)
 {
     free(r->from);
@@ -61,15 +63,8 @@ void rates_add(struct rates *r, int64_t from, double rate)
 
 double rates_at(const struct rates *r, int64_t ordinal, double fallback)
 {
-    size_t low = 0, high = r->n; /* the first entry above the ordinal is between */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (r->from[middle] <= ordinal)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low > 0 ? r->rate[low - 1] : fallback;
+    size_t begun = bisect_right(r->from, sizeof(r->from[0]), r->n, ordinal);
+    return begun > 0 ? r->rate[begun - 1] : fallback;
 }
 
 json_t *rates_to_json(const struct rates *r)
