@@ -9,6 +9,9 @@
 
 static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz", "cifar" };
 static const char *const CIFAR_LABELS[] = { "fine", "coarse" };
+static const char *const LABEL_FALLBACK[COUNT_OF(FORMATS)] = {
+    [DATA_CSV] = "-1", [DATA_TFRECORD] = "label", [DATA_CIFAR] = "fine"
+}; /* of the others it is named, or there is none */
 static const char *const TEXT_ENCODINGS[] = { "auto", "utf-8", "utf-16", "latin-1" };
 static const char *const CSV_TYPES[] = { "float", "int", "category", "date" };
 static const char *const ENCODINGS[] = { "one_hot", "int" };
@@ -421,10 +424,7 @@ static int read_label_map(struct data_spec *d, const struct node *label, struct 
 static int read_label(struct data_spec *d, const struct node *n, struct err *e)
 {
     struct node label = node_get(n, "label");
-    const char *fallback = d->format == DATA_CSV        ? "-1"
-                           : d->format == DATA_TFRECORD ? "label"
-                           : d->format == DATA_CIFAR    ? CIFAR_LABELS[0]
-                                                        : NULL;
+    const char *fallback = LABEL_FALLBACK[d->format];
     size_t which;
 
     if (!node_present(&label) && fallback != NULL)
