@@ -283,4 +283,5 @@ look_at_namespace() {
     k get trainjobs.trainyard.dev,tfjobs.kubeflow.org -o json | jq -c '.items[] | [.kind, .metadata.name, .status]'
     k get pods -o wide --no-headers
     k get events --sort-by=.lastTimestamp -o json | jq -r '.items[] | "\(.lastTimestamp // .eventTime) \(.involvedObject.name) \(.reason): \(.message)"' | tail -n 10
+    grep -F "\"namespace\":\"$ns\"" "$audit_log" | grep -v '"verb":"watch"' | tail -n 5 | jq -c '[.requestReceivedTimestamp, .verb, .objectRef.resource, .objectRef.name, .responseStatus.code]'
 }

@@ -175,6 +175,8 @@ test_deadline_and_ttl_outlive_the_operator() {
     want_condition 60 tfjob late Failed "True TFJobFailed"
     want_condition 60 tfjob pend Failed "True TFJobFailed"
     want 60 tfjob gone .metadata.name ""
+    deletion_is_recorded() { [ -n "$(job_deleted_at)" ]; }
+    wait_for 60 deletion_is_recorded # a request is recorded after its reply, and watches may tell of its effect before
     at_least "$(job_deleted_at)" $((ended + 12)) "the end of a time to live, in seconds,"
     for name in late pend; do
         started=$(value tfjob $name '.status.startTime | fromdate')
