@@ -83,7 +83,7 @@ bench_user() { "$cluster" user bench-attack system:masters bench; }
 # audited RESOURCE NAME-PATTERN: when the API server had created these objects of the namespace, in ms of its clock,
 # sorted
 audited() {
-    grep -F "\"namespace\":\"$ns\"" "$audit_log" | jq -r --arg r "$1" --arg p "$2" 'select(.verb == "create" and .objectRef.resource == $r and
+    recorded | jq -r --arg r "$1" --arg p "$2" 'select(.verb == "create" and .objectRef.resource == $r and
         .responseStatus.code < 300 and (.objectRef.name | test($p))) | .stageTimestamp | (.[0:19] + "Z" | fromdate) * 1000 + (.[20:23] | tonumber)' | sort -n
 }
 # The small job's pods, in the order of the audit log: how many of the large job's pods were created between the small job

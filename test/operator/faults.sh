@@ -2,10 +2,9 @@
 # requests of all operators or stop the API server. Sourced by run.sh.
 # shellcheck shell=bash disable=SC2154,SC2034 # variables of and for the libraries
 
-# requests VERB RESOURCE: how many of this namespace succeeded. A request is recorded after its reply, and not all of a
-# killed operator are.
+# requests VERB RESOURCE: how many are recorded that succeeded
 requests() {
-    grep -F "\"namespace\":\"$ns\"" "$audit_log" | jq -rs --arg v "$1" --arg r "$2" '[.[] | select(.verb == $v and .objectRef.resource == $r and .responseStatus.code < 300)] | length'
+    recorded | jq -rs --arg v "$1" --arg r "$2" '[.[] | select(.verb == $v and .objectRef.resource == $r and .responseStatus.code < 300)] | length'
 }
 many_jobs() { # FIRST LAST
     local i
@@ -164,9 +163,9 @@ kill_api_server() { # and start another one
     wait_for 90 kubectl get --raw /readyz >/dev/null
     restart_collectors
 }
-# answered VERB CODE: how many of this namespace's requests of the operators got that answer
+# answered VERB CODE: how many are recorded that got that answer
 answered() {
-    grep -F "/namespaces/$ns/" "$audit_log" | jq -rs --arg v "$1" --argjson c "$2" '[.[] | select(.verb == $v and .responseStatus.code == $c)] | length'
+    recorded | jq -rs --arg v "$1" --argjson c "$2" '[.[] | select(.verb == $v and .responseStatus.code == $c)] | length'
 }
 
 # The operator is stopped during many changes, and their history is compacted: its watches cannot continue (410 Gone),

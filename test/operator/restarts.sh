@@ -169,22 +169,22 @@ test_deadline_and_ttl_outlive_the_operator() {
     running late-worker-0
     succeeded gone-worker-0
     want_condition 60 tfjob gone Succeeded "True TFJobSucceeded"
-    local ended name started
+    local ended deleted name started
     ended=$(value tfjob gone '.status.completionTime | fromdate')
     crash_operator
     want_condition 60 tfjob late Failed "True TFJobFailed"
     want_condition 60 tfjob pend Failed "True TFJobFailed"
     want 60 tfjob gone .metadata.name ""
-    deletion_is_recorded() { [ -n "$(job_deleted_at)" ]; }
+    deletion_is_recorded() { deleted=$(job_deleted_at); [ -n "$deleted" ]; }
     wait_for 60 deletion_is_recorded # a request is recorded after its reply, and watches may tell of its effect before
-    at_least "$(job_deleted_at)" $((ended + 12)) "the end of a time to live, in seconds,"
+    at_least "$deleted" $((ended + 12)) "the end of a time to live, in seconds,"
     for name in late pend; do
         started=$(value tfjob $name '.status.startTime | fromdate')
         at_least "$(value tfjob $name '.status.completionTime | fromdate')" $((started + 6)) "the deadline of $name, in seconds,"
     done
 }
 job_deleted_at() { # by the operator, of this namespace
-    grep -F "\"namespace\":\"$ns\"" "$audit_log" | jq -r 'select(.verb == "delete" and .objectRef.resource == "tfjobs" and .responseStatus.code < 300) | .requestReceivedTimestamp[0:19] + "Z" | fromdate' | head -n 1
+    recorded | jq -r 'select(.verb == "delete" and .objectRef.resource == "tfjobs" and .responseStatus.code < 300) | .requestReceivedTimestamp[0:19] + "Z" | fromdate' | head -n 1
 }
 
 # The next operator does what was due while none ran.
