@@ -20,7 +20,7 @@ attacked_job() { # EPOCHS [UNITS]
     attacked ps trainyard-ps "${ps_flag:---no-shared-memory}" >"$dir/ps" 2>&1 &
     ps=$!
     build_kill_at
-    held "log epoch 1/" "$dir/trains" chief attacked chief trainyard-worker >"$dir/out" 2>&1 &
+    in_background held "log epoch 1/" "$dir/trains" chief attacked chief trainyard-worker
     chief=$!
     attacked worker trainyard-worker >"$dir/worker" 2>&1 &
     worker=$!

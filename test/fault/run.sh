@@ -18,7 +18,7 @@ replicas_of() { # ROLE: pids of its processes of this test
 storm() {
     local pid kills=0 end victims role
     RANDOM=$((4711 + $#))
-    trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+    in_background trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
     pid=$!
     wait_for 60 grep -qE 'step [0-9]+' "$dir/out" || return
     end=$((SECONDS + seconds))
@@ -57,7 +57,7 @@ test_long_all_at_once_and_again() { # everything dies, three times; `trainyard r
     counting_job "$epochs"
     local pid
     for _ in 1 2 3; do
-        trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+        in_background trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
         pid=$!
         wait_for 60 grep -qE 'step [0-9]+' "$dir/out"
         sleep 1

@@ -59,7 +59,7 @@ test_worker_of_another_job_is_refused() { # it has a certificate of its own, wit
     ps_port=$(free_port) chief_port=$(free_port)
     replica ps 0 1 >"$dir/ps" 2>&1 &
     ps=$!
-    replica chief 0 1 >"$dir/out" 2>&1 &
+    in_background replica chief 0 1
     chief=$!
     wait_for 60 grep -q 'initialised' "$dir/out"
     replica worker 0 1 --tls-dir "$dir/other/worker-0" >"$dir/stranger" 2>&1 &
@@ -81,7 +81,7 @@ test_worker_of_another_job_is_refused() { # it has a certificate of its own, wit
 test_certificates_of_a_run_are_removed() {
     local pid folder
     mkdir "$dir/runtime"
-    XDG_RUNTIME_DIR=$dir/runtime run_bg --set fit.epochs=100000 >"$dir/out" 2>&1 &
+    XDG_RUNTIME_DIR=$dir/runtime in_background run_bg --set fit.epochs=100000
     pid=$!
     wait_for 60 grep -qE 'step [0-9]+' "$dir/out"
     folder=$(echo "$dir"/runtime/trainyard-identity.*)
@@ -103,7 +103,7 @@ test_progress_is_for_members() { # of the job
     identities ps=1 "$dir/other"
     local port http_port chief
     ps_port=$(free_port) chief_port=$(free_port) port=$(free_port) http_port=$(free_port)
-    replica chief 0 1 --https-port "$port" --http-port "$http_port" >"$dir/out" 2>&1 &
+    in_background replica chief 0 1 --https-port "$port" --http-port "$http_port"
     chief=$!
     is_open() { https "$port" progress >"$dir/progress"; }
     wait_for 20 is_open
@@ -123,7 +123,7 @@ test_certificates_of_a_run_are_renewed() {
     local pid preload=$dir/other_clock.so
     "${CC:-cc}" -shared -fPIC -O1 -o "$preload" "$root/test/integration/other_clock.c" || { problem "no late clock"; return; }
     echo $((-17 * 3600)) >"$dir/late"
-    LD_PRELOAD=$preload OTHER_CLOCK=$dir/late OTHER_CLOCK_OF=trainyard run_bg --set fit.epochs=1000000 --tls-dir "$dir/kept" >"$dir/out" 2>&1 &
+    LD_PRELOAD=$preload OTHER_CLOCK=$dir/late OTHER_CLOCK_OF=trainyard in_background run_bg --set fit.epochs=1000000 --tls-dir "$dir/kept"
     pid=$!
     wait_for 60 grep -qE 'step [0-9]+' "$dir/out"
     cp "$dir/kept/worker-0/ca.crt" "$dir/ca"

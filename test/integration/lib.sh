@@ -47,6 +47,12 @@ want_exit() {
     got=$?
     [ "$got" = "$want" ] || { problem "exit code $got, not $want: $*"; tail -n 25 "$dir/out"; return 1; }
 }
+# in_background COMMAND...: starts it with its output in $dir/out; $! is its pid. Emptied here and not by the new process, the
+# file has no line of an earlier command when this returns.
+in_background() {
+    : >"$dir/out"
+    "$@" >"$dir/out" 2>&1 &
+}
 want_line() { grep -qE -- "$1" "${2:-$dir/out}" || problem "no line matches '$1' in ${2:-the output}"; }
 want_no_line() { # REGEX [FILE]
     local line

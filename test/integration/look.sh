@@ -25,7 +25,7 @@ test_bar_in_a_terminal() {
     local flag pid
     sed -E 's/^( *- Dense: \{units: )64(, activation: relu\}).*/\11024\2\n\11024\2/' "$digits" >"$dir/job.yaml"
     for flag in --no-insecure --insecure; do
-        script -qfec "exec trainyard run '$dir/job.yaml' --data-dir '$data' --output-dir '$dir/run' --set fit.epochs=100000 --set fit.batchSize=1 $flag" /dev/null >"$dir/out" 2>&1 &
+        in_background script -qfec "exec trainyard run '$dir/job.yaml' --data-dir '$data' --output-dir '$dir/run' --set fit.epochs=100000 --set fit.batchSize=1 $flag" /dev/null
         pid=$!
         wait_for 60 grep -qaE '/100000 \[=*>.*\] [0-9]+/[0-9]+ .* ETA ' "$dir/out" || tail -c 400 "$dir/out"
         pkill -TERM -P "$pid"

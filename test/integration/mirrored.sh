@@ -57,7 +57,7 @@ test_mirrored_goes_on_after_kills() {
     sync_run quiet || return
     pace
     for n in 2 4 1 3; do
-        exec_paced trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --log-level info >"$dir/out" 2>&1 &
+        in_background exec_paced trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --log-level info
         pid=$!
         wait_for 60 mirrored_is_beyond 20
         kill -9 $pid
@@ -84,7 +84,7 @@ test_mirrored_stops_after_a_step() {
     sync_run quiet || return
     pace
     while [ $stops -lt 2 ]; do
-        exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+        in_background exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
         pid=$!
         wait_for 60 mirrored_is_beyond 20
         kill -TERM $pid
@@ -164,7 +164,7 @@ test_towers_count_each_batch_once() {
         sed -i "s/^  replicaSpecs:/  strategy: {${strategy/N/2}}/; /^  strategy:/q; s/everySeconds: 0.5/everySeconds: 0.05/" "$dir/job.yaml"
         pace
         for n in 4 1 3; do
-            exec_paced trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+            in_background exec_paced trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
             pid=$!
             wait_for 60 mirrored_is_beyond 20
             signal=KILL code=137
@@ -216,7 +216,7 @@ test_long_mirrored_is_held() {
     towers_job "name: Mirrored, replicas: 3, replicasToAggregate: 4" 's/epochs: 2/epochs: 300/; s/everySteps: 50/everySteps: 5/; s/units: 20000/units: 1000/'
     sync_run quiet || return
     pace
-    exec_paced trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+    in_background exec_paced trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
     pid=$!
     wait_for 60 mirrored_is_beyond 20
     kill -STOP $pid && sleep 11 && kill -CONT $pid

@@ -75,7 +75,7 @@ test_a_chief_that_slept() { # it continues when a newer one leads and the ps, wh
     kill -9 $worker
     wait $worker 2>/dev/null
     chief_port=$(free_port)
-    replica chief 0 2 >"$dir/out" 2>&1 &
+    in_background replica chief 0 2
     new=$!
     paced replica worker 1 2 >"$dir/worker-1" 2>&1 &
     second=$!
@@ -127,8 +127,8 @@ test_damaged_checkpoint_and_evaluator() { # it evaluates the older complete one,
     killed_after_two_saves
     damage "${saved[-1]}"
     identities ps=1,worker=1,chief=1,evaluator=1
-    trainyard-worker --job "$job" --data-dir "$data" --output-dir "$dir/run" --job-name evaluator --task-index 0 --tls-dir "$dir/tls/evaluator-0" \
-        --chief-host "127.0.0.1:$(free_port)" --ps-hosts 127.0.0.1:1 --worker-hosts 127.0.0.1:2 >"$dir/out" 2>&1 &
+    in_background trainyard-worker --job "$job" --data-dir "$data" --output-dir "$dir/run" --job-name evaluator --task-index 0 --tls-dir "$dir/tls/evaluator-0" \
+        --chief-host "127.0.0.1:$(free_port)" --ps-hosts 127.0.0.1:1 --worker-hosts 127.0.0.1:2
     evaluator=$!
     wait_for 60 grep -q "evaluated step ${saved[-2]##*-} loss" "$dir/out"
     want_line "${saved[-1]} cannot be used: .*; the older checkpoint .*${saved[-2]} is used"

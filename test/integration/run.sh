@@ -9,6 +9,7 @@ data=$root/deploy/examples
 run() { trainyard run "$digits" --data-dir "$data" --output-dir "$dir/run" "$@"; }
 run_bg() { exec trainyard run "$digits" --data-dir "$data" --output-dir "$dir/run" "$@"; } # for &: no shell between
 alone() { trainyard-worker --job "${job:-$digits}" --data-dir "$data" --output-dir "$dir/run" "$@"; }
+# shellcheck disable=SC2120 # in_background passes them
 alone_bg() { exec trainyard-worker --job "${job:-$digits}" --data-dir "$data" --output-dir "$dir/run" "$@"; }
 # The job without replicas: single machine. alone_job FILE [SED]
 single_job() { sed -e '/replicaSpecs:/,$d' "$digits" | sed -E "${1:-s/^//}" >"$dir/job.yaml"; job=$dir/job.yaml; }
@@ -84,7 +85,7 @@ test_chief_stops_first() { # as when a job is suspended; the others wait for it,
     ps_port=$(free_port) chief_port=$(free_port)
     replica ps 0 2 >"$dir/ps" 2>&1 &
     ps=$!
-    replica chief 0 2 >"$dir/out" 2>&1 &
+    in_background replica chief 0 2
     chief=$!
     for i in 0 1; do paced replica worker $i 2 >"$dir/worker-$i" 2>&1 & workers+=($!); done
     wait_for 60 grep -qE 'step [1-9][0-9]+ .*workers 2/2' "$dir/out"
@@ -114,7 +115,7 @@ test_all_stop_in_order() { # the chief, then the workers, then the ps: no replic
     ps_port=$(free_port) chief_port=$(free_port)
     replica ps 0 1 >"$dir/ps" 2>&1 &
     ps=$!
-    replica chief 0 1 >"$dir/out" 2>&1 &
+    in_background replica chief 0 1
     chief=$!
     replica worker 0 1 >"$dir/worker" 2>&1 &
     worker=$!
@@ -207,7 +208,7 @@ test_resume_is_bit_equal() { # stopped by a signal twice and resumed, against ne
     mv "$dir/run" "$dir/run-straight"
     local stops=0
     for _ in 1 2; do
-        alone_bg >"$dir/out" 2>&1 &
+        in_background alone_bg
         local pid=$!
         wait_for 60 grep -q "epoch $((100 * stops + 50))/300 done" "$dir/out" && kill -TERM $pid
         wait $pid
@@ -331,7 +332,7 @@ test_worker_by_hand_joins_and_leaves() {
     pace # it cannot end before the second worker has left
     start_by_hand
     # shellcheck disable=SC2086
-    trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=chief --task-index=0 --tls-dir "$dir/tls/chief-0" $hosts >"$dir/out" 2>&1 &
+    in_background trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=chief --task-index=0 --tls-dir "$dir/tls/chief-0" $hosts
     local chief=$!
     paced worker_by_hand 0
     wait_for 60 grep -qE 'step [0-9]+ .*workers 1/' "$dir/out"
@@ -391,7 +392,7 @@ test_scaled_up_and_down() { # 2 workers, then 4, then 3: the first ones know of 
     ps_port=$(free_port) chief_port=$(free_port) http_port=$(free_port) third_port=$(free_port)
     replica ps 0 2 >"$dir/ps" 2>&1 &
     local ps=$!
-    replica chief 0 2 --https-port "$http_port" --termination-log "$dir/last" >"$dir/out" 2>&1 &
+    in_background replica chief 0 2 --https-port "$http_port" --termination-log "$dir/last"
     chief=$!
     for i in 0 1; do paced replica worker $i 2 >"$dir/worker-$i" 2>&1 & workers+=($!); done
     wait_for 60 grep -qE 'step [0-9]+ .*workers 2/2' "$dir/out"
@@ -424,7 +425,7 @@ test_worker_without_the_output_volume() { # it keeps unpacked data in its own fo
     ps_port=$(free_port) chief_port=$(free_port)
     replica ps 0 1 >"$dir/ps" 2>&1 &
     local ps=$! chief
-    replica chief 0 1 >"$dir/out" 2>&1 &
+    in_background replica chief 0 1
     chief=$!
     TMPDIR=$dir/tmp replica worker 0 1 --output-dir /proc/logs >"$dir/worker" 2>&1 &
     wait $! || problem "the worker failed: $(tail -n 1 "$dir/worker")"
@@ -476,7 +477,7 @@ test_http() { # without evaluations: while they are waited for, the state is "wa
     want_no_line 'validation:' "$dir/job.yaml"
     local port
     port=$(free_port)
-    alone_bg --http-port "$port" >"$dir/out" 2>&1 &
+    in_background alone_bg --http-port "$port"
     local pid=$!
     wait_for 60 grep -qE 'step [0-9]+' "$dir/out"
     http "$port" healthz >/dev/null || problem "/healthz"
@@ -505,7 +506,7 @@ test_pages_need_a_certificate() {
     sed 's/epochs: *[0-9]*/epochs: 100000/; /^    validation:/d' "$digits" >"$dir/job.yaml"
     want_no_line 'validation:' "$dir/job.yaml"
     identities ps=1 "$dir/other"
-    trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --tls-dir "$dir/tls" >"$dir/out" 2>&1 &
+    in_background trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --tls-dir "$dir/tls"
     local pid=$! member port tls_port
     wait_for 60 grep -qE 'step [0-9]+' "$dir/out"
     member="chief-0"
@@ -531,7 +532,7 @@ test_metrics_over_tls() { # --metrics-tls, and /progress of a ps
     local port tls_port ps
     ps_port=$(free_port) port=$(free_port) tls_port=$(free_port)
     set -- --job "$dir/job.yaml" --listen "127.0.0.1:$ps_port" --tls-dir "$dir/tls/ps-0" --http-port "$port" --https-port "$tls_port"
-    trainyard-ps "$@" --metrics-tls >"$dir/out" 2>&1 &
+    in_background trainyard-ps "$@" --metrics-tls
     ps=$!
     wait_for 60 http "$port" healthz >/dev/null
     https "$tls_port" metrics >"$dir/metrics" || problem "/metrics with the certificate of the launcher"
@@ -540,7 +541,7 @@ test_metrics_over_tls() { # --metrics-tls, and /progress of a ps
     http "$port" metrics && problem "/metrics is on the plain port"
     kill -9 $ps
     wait $ps 2>/dev/null
-    trainyard-ps "$@" >"$dir/out" 2>&1 &
+    in_background trainyard-ps "$@"
     ps=$!
     wait_for 60 http "$port" metrics >/dev/null
     https "$tls_port" progress >"$dir/progress" || problem "/progress of a ps with the certificate of the launcher"
@@ -641,7 +642,7 @@ test_killed_worker_restarts_all() {
     sed -i 's/runPolicy: {/runPolicy: {restartScope: Job, /' "$dir/job.yaml"
     local pid before after kill_at
     build_kill_at
-    KILL_ROLE=chief KILL_MARK=$dir/mark HOLD_AT=$history_of_ten LD_PRELOAD=$kill_at exec_run >"$dir/out" 2>&1 &
+    KILL_ROLE=chief KILL_MARK=$dir/mark HOLD_AT=$history_of_ten LD_PRELOAD=$kill_at in_background exec_run
     pid=$!
     wait_for 60 test -e "$dir/mark" # the job cannot end before the kill
     before=$(pgrep -P $pid | sort)
@@ -662,7 +663,7 @@ lost_ps_at_the_end() { # SIGNAL
     long_validation 120000 "$dir/data"
     sed -i 's/PS: {replicas: 2}/PS: {replicas: 1}/' "$dir/job.yaml"
     local pid victim
-    trainyard run "$dir/job.yaml" --data-dir "$dir/data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+    in_background trainyard run "$dir/job.yaml" --data-dir "$dir/data" --output-dir "$dir/run"
     pid=$!
     wait_for 120 grep -q '50 steps in' "$dir/out"
     wait_for 60 test -s "$dir/run/checkpoints/model.ckpt-50.index"
@@ -688,7 +689,7 @@ begin_without_storage() { # SECONDS: all batches are trained, and the checkpoint
     ln -s "$dir/file" "$dir/no_folder"
     replica ps 0 1 >"$dir/ps" 2>&1 &
     ps=$!
-    replica chief 0 1 --https-port "$http_port" >"$dir/out" 2>&1 &
+    in_background replica chief 0 1 --https-port "$http_port"
     chief=$!
     replica worker 0 1 >"$dir/worker" 2>&1 &
     worker=$!
@@ -733,7 +734,7 @@ test_evaluator_has_its_grace() {
     ps_port=$(free_port) chief_port=$(free_port) chief_http=$(free_port)
     replica ps 0 1 >"$dir/ps" 2>&1 &
     ps=$!
-    replica chief 0 1 --http-port "$chief_http" >"$dir/out" 2>&1 &
+    in_background replica chief 0 1 --http-port "$chief_http"
     chief=$!
     held before-gemm "$dir/evaluates" evaluator replica evaluator 0 1 >"$dir/evaluator" 2>&1 &
     evaluator=$!

@@ -67,9 +67,9 @@ test_full_volume_is_left_by_a_signal() { # Ctrl-C while it waits
     single_job
     mkdir -p "$dir/run"
     # shellcheck disable=SC2016
-    SIZE=4k DIR=$dir unshare -m bash -c '
+    SIZE=4k DIR=$dir in_background unshare -m bash -c '
         mount -t tmpfs -o size=$SIZE none "$DIR/run"
-        exec "$@"' full trainyard-worker --job "$job" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+        exec "$@"' full trainyard-worker --job "$job" --data-dir "$data" --output-dir "$dir/run"
     local pid=$!
     wait_for 60 grep -q 'waiting 0 s for storage' "$dir/out"
     kill -TERM $pid

@@ -24,7 +24,7 @@ test_long_slow_link() {
     ps_port=$(cat "$dir/port")
     replica ps 0 1 --listen "127.0.0.1:$real_port" --no-shared-memory >"$dir/ps" 2>&1 &
     ps=$!
-    replica chief 0 1 >"$dir/out" 2>&1 &
+    in_background replica chief 0 1
     chief=$!
     wait_for 60 test -s "$dir/run/checkpoints/model.ckpt-0.index"
     rate 350
@@ -50,7 +50,7 @@ test_stalled_worker() {
     local pid kill_at
     counting_job 1
     build_kill_at
-    KILL_ROLE=worker KILL_MARK=$dir/stalled HOLD_AT=before-gemm LD_PRELOAD=$kill_at exec_run >"$dir/out" 2>&1 &
+    KILL_ROLE=worker KILL_MARK=$dir/stalled HOLD_AT=before-gemm LD_PRELOAD=$kill_at in_background exec_run
     pid=$!
     wait_for 100 grep -q 'other workers compute what it holds' "$dir/out"
     rm -f "$dir/stalled"

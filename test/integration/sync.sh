@@ -74,7 +74,7 @@ test_sync_faults_change_nothing() {
     sync_job 's/epochs: 2/epochs: 60/; s/everySteps: 50/everySteps: 5/; s/everySeconds: 600/everySeconds: 0.3/; s/units: 20000/units: 2000/'
     sync_run quiet --replicas ps=1,worker=1 || return
     pace
-    exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas ps=2,worker=3 >"$dir/out" 2>&1 &
+    in_background exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas ps=2,worker=3
     pid=$!
     for role in worker chief ps; do
         sync_goes_on
@@ -122,7 +122,7 @@ test_sync_refuses_other_arithmetic() {
 ps_saved_first() { # [STRATEGY]
     local pid before saved
     sed -E -e "s/epochs: *[0-9]+/epochs: 100000/; s/everySeconds: *[0-9]+/everySeconds: 6000/${1:+; s/updates: async/$1/}" "$digits" >"$dir/job.yaml"
-    trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas ps=2,worker=2 >"$dir/out" 2>&1 &
+    in_background trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas ps=2,worker=2
     pid=$!
     sync_goes_on
     before=$(grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -1 | grep -oE '[0-9]+')
