@@ -24,7 +24,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.pb-c.c | $(GEN_H)
 	$(call Q,CC  ,$<)$(CC) -std=gnu17 $(OPT) $(INCLUDES) -w -c $< -o $@
 
 # Kernels: inner loops that vectorise; see KERNEL in tensor/kernel.h.
-$(BUILD)/obj/lib/tensor/%.o $(BUILD)/obj/lib/nn/%.o $(BUILD)/obj/lib/data/dtype_convert.o $(BUILD)/obj/lib/shard/update_kernel.o: OPT += $(KERNEL_OPT)
+$(BUILD)/obj/lib/tensor/%.o $(BUILD)/obj/lib/nn/%.o $(BUILD)/obj/lib/data/dtype_convert.o $(BUILD)/obj/lib/data/image_resize.o $(BUILD)/obj/lib/shard/update_kernel.o: OPT += $(KERNEL_OPT)
 $(BUILD)/bench/bench_step: private OPT += $(KERNEL_OPT)
 
 $(BUILD)/obj/%.o: %.c | $(GEN_H)

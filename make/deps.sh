@@ -3,7 +3,8 @@
 # Kubernetes for tests) needs. Does nothing when all are there; without root it says what to install.
 set -eu
 build="gcc make pkg-config protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libgrpc-dev libopenblas-dev
- libjansson-dev libyaml-dev libmicrohttpd-dev zlib1g-dev libhdf5-dev libcurl4-openssl-dev libssl-dev libgnutls28-dev"
+ libjansson-dev libyaml-dev libmicrohttpd-dev zlib1g-dev libpng-dev libjpeg-dev libhdf5-dev libcurl4-openssl-dev libssl-dev
+ libgnutls28-dev"
 test="git check clang libclang-rt-14-dev clang-format clang-tidy cppcheck shellcheck codespell yamllint curl jq openssl procps mount gdb
  groff-base dpkg-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 cluster="containerd runc buildah mmdebstrap containernetworking-plugins iptables conntrack ipset ethtool socat iproute2

@@ -62,7 +62,7 @@ endif
 HDF5_INCLUDE := $(shell pkg-config --cflags-only-I hdf5 2>/dev/null | sed 's/-I/-isystem /g')
 INCLUDES := -Ilib -Ioperator -I. -I$(BUILD)/gen $(HDF5_INCLUDE) $(CROSS)
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(OPT) $(WARNINGS) $(INCLUDES) -MMD -MP $(CFLAGS)
-PKGS     := grpc libprotobuf-c openblas jansson yaml-0.1 libmicrohttpd zlib libcurl hdf5 libssl libcrypto gnutls
+PKGS     := grpc libprotobuf-c openblas jansson yaml-0.1 libmicrohttpd zlib libpng libjpeg libcurl hdf5 libssl libcrypto gnutls
 # pkg-config takes 0.4 s for gRPC: it is asked once, by the first link.
 LDLIBS_ALL = $(eval LDLIBS_ALL := $(shell pkg-config --libs $(PKGS)) -lgpr -lm -lpthread)$(LDLIBS_ALL)
 LDFLAGS_ALL = $(SAN_LINK) -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed $(if $(SAN_LINK),,-pie) $(LDFLAGS)

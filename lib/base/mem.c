@@ -97,14 +97,28 @@ int size_add(size_t a, size_t b, size_t *ret, struct err *e)
     return 0;
 }
 
-int mem_alloc(size_t bytes, const char *what, void **ret, struct err *e)
+static int no_memory(size_t bytes, const char *what, struct err *e)
 {
     char text[32];
+    return err_set(e, ERR_NOMEM, "no memory for %s (%s)", what, str_bytes(bytes, text));
+}
+
+int mem_alloc(size_t bytes, const char *what, void **ret, struct err *e)
+{
     void *p = NULL;
 
     if (bytes > BLOCK_MAX || posix_memalign(&p, ALIGNMENT, MAX(bytes, 1)) != 0)
-        return err_set(e, ERR_NOMEM, "no memory for %s (%s)", what, str_bytes(bytes, text));
+        return no_memory(bytes, what, e);
     memset(p, 0, MAX(bytes, 1));
+    *ret = p;
+    return 0;
+}
+
+int mem_alloc_plain(size_t bytes, const char *what, void **ret, struct err *e)
+{
+    void *p = bytes > BLOCK_MAX ? NULL : malloc(MAX(bytes, 1));
+    if (p == NULL)
+        return no_memory(bytes, what, e);
     *ret = p;
     return 0;
 }

@@ -98,6 +98,9 @@ MUST_USE int size_add(size_t a, size_t b, size_t *ret, struct err *e);
 /* Zeroed memory for a size from outside, aligned to 64 bytes (AVX-512, cache line); ERR_NOMEM names
  * `what` and the size. Release with free(). bytes 0 gives a valid pointer. */
 MUST_USE int mem_alloc(size_t bytes, const char *what, void **ret, struct err *e);
+/* The same, neither zeroed nor aligned to more than malloc(): for large buffers that are made and freed again and
+ * again. A freed aligned one is too small for the next of its size, so that they would use ever more memory. */
+MUST_USE int mem_alloc_plain(size_t bytes, const char *what, void **ret, struct err *e);
 
 /* Makes the allocator keep freed memory, because page faults are expensive. Call it once, at the start of main(). */
 void mem_keep_pages(void);

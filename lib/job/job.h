@@ -39,6 +39,7 @@ enum { MODEL_LAYERS_MAX = 5000 };
 
 enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ, DATA_CIFAR };
 enum data_encoding { ENCODING_AUTO, ENCODING_UTF8, ENCODING_UTF16, ENCODING_LATIN1 };
+enum image_interpolation { IMAGE_BILINEAR, IMAGE_NEAREST };
 enum data_missing { MISSING_ERROR, MISSING_DROP, MISSING_MEAN, MISSING_MODE, MISSING_COUNT };
 extern const char *const DATA_MISSING_NAMES[MISSING_COUNT];
 static inline bool data_missing_is_learned(enum data_missing m)

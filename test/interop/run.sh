@@ -29,3 +29,4 @@ for keras in keras tf_keras; do
 done
 "$venv/bin/python" "$here/keras_export.py" "$build/bin/trainyard" "$bin/keras_model"
 "$venv/bin/python" "$here/keras_fit.py" test/data/keras_fit
+"$venv/bin/python" "$here/images.py" test/data/image

@@ -41,6 +41,8 @@ only 'grpc/' 'lib/rpc/'
 only openssl/ 'lib/(codec/sha256|identity/(certificate|tls_client)|rpc/ssl_read)\.c' # keys and certificates; SHA-256; one TLS connection, which needs no gRPC and no libcurl
 only gnutls/ 'lib/net/http_tls.c'
 only zlib.h 'lib/data/[a-z_]*\.c|operator/api/deflate.c'
+only png.h 'lib/data/image_png.c'
+only 'j(peglib|error).h' 'lib/data/image_jpeg.c'
 only hdf5.h 'cli/h5_write.c'
 only 'protobuf-c/' 'lib/codec/protobuf.h'
 only curl/ 'operator/kube/http_client(_easy\.c|_internal\.h|\.c)'

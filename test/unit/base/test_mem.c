@@ -93,6 +93,22 @@ START_TEST(knows_its_own_size)
 }
 END_TEST
 
+START_TEST(plain_memory_has_the_same_limits)
+{
+    struct err e = { .code = ERR_NONE };
+    void *p = NULL;
+    ck_ok_e(mem_alloc_plain(100000, "an image", &p, &e));
+    memset(p, 1, 100000);
+    free(p);
+    ck_ok_e(mem_alloc_plain(0, "nothing", &p, &e));
+    ck_assert_ptr_nonnull(p);
+    free(p);
+    ck_assert_int_eq(mem_alloc_plain(SIZE_MAX, "an image", &p, &e), -1);
+    ck_assert_int_eq(e.code, ERR_NOMEM);
+    ck_assert_ptr_nonnull(strstr(e.msg, "no memory for an image ("));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("mem");
@@ -103,6 +119,7 @@ Suite *test_suite(void)
     tcase_add_test(t, copies_are_owned);
     tcase_add_test(t, descriptors_close_at_the_end_of_the_scope);
     tcase_add_test(t, knows_its_own_size);
+    tcase_add_test(t, plain_memory_has_the_same_limits);
     suite_add_tcase(s, t);
     return s;
 }
