@@ -139,7 +139,7 @@ int loader_new(const struct dataset *d, const struct ordinal_space *space, const
     l->x_count = shape_elements(&r->x);
     l->y_count = label_count(r);
     make_ranges(l, labels_of);
-    l->slots = r->random_access ? SLOTS - 1 : SLOTS;
+    l->slots = r->parsed ? SLOTS : SLOTS - 1;
     mutex_init(&l->lock);
     cond_init(&l->changed);
     if (make_buffers(l, e) < 0)
@@ -287,7 +287,7 @@ static bool take_ahead(struct loader *l, int64_t ordinal, int *ret_rc, struct er
 
 bool loader_prefetches(const struct loader *l)
 {
-    return !l->records->random_access;
+    return l->records->parsed;
 }
 
 void loader_hint(struct loader *l, int64_t next_ordinal)

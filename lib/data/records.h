@@ -27,7 +27,8 @@ struct record_fields {
 struct records {
     const struct records_ops *ops;
     int64_t n;          /* examples, at least one */
-    bool random_access; /* every record costs the same; else they are parsed, best in the order of the files */
+    bool random_access; /* every record costs the same; else they are read best in the order of the files */
+    bool parsed;        /* reading one costs much more than a copy, so that batches are prepared ahead */
     struct shape x, y;  /* of one example */
     enum dtype x_type;  /* what read() writes to x: DT_FLOAT, or DT_UINT8 where the file holds that */
     bool has_labels;

@@ -237,6 +237,7 @@ int tfrecord_open(const struct data_place *at, struct records **ret, struct err 
     struct tfrecord *t = xcalloc(1, sizeof(*t));
     AUTO(records) *r = &t->records;
     r->ops = &TFRECORD_OPS;
+    r->parsed = true;
     r->x_type = DT_FLOAT;
 
     if (columns_of_spec(at, &t->columns, e) < 0 || check_columns(at, &t->columns, e) < 0)
