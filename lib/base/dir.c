@@ -47,7 +47,27 @@ int dir_sync(const char *path, struct err *e)
     return 0;
 }
 
-int dir_list(const char *path, struct strlist *ret, struct err *e)
+/* errno stays as it is. */
+static bool is_folder(DIR *dir, const struct dirent *entry)
+{
+    struct stat st;
+    if (entry->d_type != DT_UNKNOWN)
+        return entry->d_type == DT_DIR;
+    int error = errno;
+    bool found = fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    errno = error;
+    return found && S_ISDIR(st.st_mode);
+}
+
+static void add_entry(DIR *dir, const struct dirent *entry, bool mark, struct strlist *ret)
+{
+    if (str_eq(entry->d_name, ".") || str_eq(entry->d_name, ".."))
+        return;
+    auto_free char *marked = mark && is_folder(dir, entry) ? xasprintf("%s/", entry->d_name) : NULL;
+    strlist_add(ret, marked != NULL ? marked : entry->d_name);
+}
+
+static int list_names(const char *path, bool mark, struct strlist *ret, struct err *e)
 {
     DIR *dir = opendir(path);
     if (dir == NULL)
@@ -55,10 +75,9 @@ int dir_list(const char *path, struct strlist *ret, struct err *e)
 
     AUTO_FINI(strlist) names = { 0 };
     const struct dirent *entry;
-    errno = 0; /* strlist_add either succeeds or aborts: only readdir sets it */
+    errno = 0; /* set by readdir only */
     while ((entry = readdir(dir)) != NULL)
-        if (!str_eq(entry->d_name, ".") && !str_eq(entry->d_name, ".."))
-            strlist_add(&names, entry->d_name);
+        add_entry(dir, entry, mark, &names);
     int error = errno;
     closedir(dir);
     errno = error;
@@ -70,4 +89,14 @@ int dir_list(const char *path, struct strlist *ret, struct err *e)
     *ret = names;
     names = (struct strlist){ 0 };
     return 0;
+}
+
+int dir_list(const char *path, struct strlist *ret, struct err *e)
+{
+    return list_names(path, false, ret, e);
+}
+
+int dir_list_marked(const char *path, struct strlist *ret, struct err *e)
+{
+    return list_names(path, true, ret, e);
 }

@@ -51,6 +51,8 @@ MUST_USE int dir_make(const char *path, struct err *e); /* mkdir -p */
 MUST_USE int dir_sync(const char *path, struct err *e);
 /* Names in the folder, sorted, without "." and "..". */
 MUST_USE int dir_list(const char *path, struct strlist *ret, struct err *e);
+/* The same, and the names of folders end with "/". A link is none. */
+MUST_USE int dir_list_marked(const char *path, struct strlist *ret, struct err *e);
 /* "dir/name", or name when it is absolute. xmalloc'ed. */
 char *path_join(const char *dir, const char *name);
 char *path_dir(const char *path); /* "." when there is none */

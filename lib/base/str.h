@@ -45,6 +45,7 @@ DEFINE_AUTO_FINI(strlist, strlist_fini);
 void strlist_add(struct strlist *l, const char *s);
 void strlist_split(struct strlist *l, const char *s, char separator); /* trims spaces, drops empty */
 bool strlist_has(const struct strlist *l, const char *s);
-void strlist_sort(struct strlist *l); /* in the order of their bytes */
+bool strlist_same(const struct strlist *a, const struct strlist *b); /* the same strings in the same order */
+void strlist_sort(struct strlist *l);                                /* in the order of their bytes */
 
 #endif

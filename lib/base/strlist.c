@@ -53,6 +53,14 @@ bool strlist_has(const struct strlist *l, const char *s)
     return false;
 }
 
+bool strlist_same(const struct strlist *a, const struct strlist *b)
+{
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++)
+        same = str_eq(a->items[i], b->items[i]);
+    return same;
+}
+
 static int by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

@@ -87,7 +87,7 @@ int chief_save_step(struct chief *c, struct err *e)
     struct coordinator_view coord;
     coordinator_view(c->coordinator, &coord);
     json_auto_t *state = training_state_new(&c->config.space, c->config.layout, c->config.job_uid, c->generation);
-    if (dataset_columns(c->config.train)->features.n > 0)
+    if (column_names_any(dataset_columns(c->config.train)))
         json_object_set_new(state, "columns", column_names_json(dataset_columns(c->config.train)));
     if (chief_synchronous(c))
         json_object_set_new(state, "groupSize", json_integer(c->groups.size));

@@ -9,8 +9,14 @@ void column_names_fini(struct column_names *c)
 {
     strlist_fini(&c->features);
     strlist_fini(&c->labels);
+    strlist_fini(&c->classes);
     free(c->weight);
     *c = (struct column_names){ .weight = NULL };
+}
+
+bool column_names_any(const struct column_names *c)
+{
+    return c->features.n > 0 || c->classes.n > 0;
 }
 
 const char *column_names_text(const struct strlist *names, char *out, size_t out_size)
@@ -45,6 +51,8 @@ json_t *column_names_json(const struct column_names *c)
     json_object_set_new(v, "labels", list_json(&c->labels));
     if (c->weight != NULL)
         json_object_set_new(v, "weight", json_string(c->weight));
+    if (c->classes.n > 0)
+        json_object_set_new(v, "classes", list_json(&c->classes));
     return v;
 }
 
@@ -68,23 +76,32 @@ int column_names_read(const struct node *n, struct column_names *ret, struct err
     if (!node_present(n))
         return 0;
     if (read_list(n, "features", &ret->features, e) < 0 || read_list(n, "labels", &ret->labels, e) < 0 ||
-        (node_present(&weight) && node_str(&weight, &name, e) < 0))
+        read_list(n, "classes", &ret->classes, e) < 0 || (node_present(&weight) && node_str(&weight, &name, e) < 0))
         return -1;
     ret->weight = name != NULL ? xstrdup(name) : NULL;
     return 0;
 }
 
+/* Lists of which one is empty do not differ. */
+static bool names_differ(const struct strlist *was, const struct strlist *now)
+{
+    return was->n > 0 && now->n > 0 && !strlist_same(was, now);
+}
+
 int column_names_same(const struct column_names *was, const struct column_names *now, struct err *e)
 {
     char before[LIST_TEXT], after[LIST_TEXT];
-    bool same = was->features.n == now->features.n;
-    for (size_t i = 0; same && i < now->features.n; i++)
-        same = str_eq(was->features.items[i], now->features.items[i]);
-    if (same || was->features.n == 0 || now->features.n == 0)
-        return 0;
-    return err_set(e, ERR_INPUT,
-                   "the run was trained with the columns %s; data.train has %s: name the run's columns in "
-                   "data.train.columns, in that order",
-                   column_names_text(&was->features, before, sizeof(before)),
-                   column_names_text(&now->features, after, sizeof(after)));
+    if (names_differ(&was->features, &now->features))
+        return err_set(e, ERR_INPUT,
+                       "the run was trained with the columns %s; data.train has %s: name the run's columns in "
+                       "data.train.columns, in that order",
+                       column_names_text(&was->features, before, sizeof(before)),
+                       column_names_text(&now->features, after, sizeof(after)));
+    if (names_differ(&was->classes, &now->classes))
+        return err_set(e, ERR_INPUT,
+                       "the run was trained with the classes %s; data.train has %s: name the run's classes in "
+                       "data.train.classNames, in that order",
+                       column_names_text(&was->classes, before, sizeof(before)),
+                       column_names_text(&now->classes, after, sizeof(after)));
+    return 0;
 }

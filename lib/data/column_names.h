@@ -1,6 +1,6 @@
 /* column_names - by which names a data set's numbers were read: what a run was trained with. A checkpoint keeps them,
- * so that other files are read by name and not by the order of their columns. Only csv with a header has names; other
- * formats name their arrays and features in the manifest.
+ * so that other files are read by name and not by the order of their columns or directories. csv with a header has
+ * names of columns and images have names of classes; other formats name their arrays and features in the manifest.
  */
 #ifndef TRAINYARD_DATA_COLUMN_NAMES_H
 #define TRAINYARD_DATA_COLUMN_NAMES_H
@@ -11,17 +11,20 @@
 struct column_names {
     struct strlist features; /* in the order of the example's numbers; n 0: there are no names */
     struct strlist labels;
-    char *weight; /* NULL: none */
+    char *weight;           /* NULL: none */
+    struct strlist classes; /* of images, from class 0 on; n 0: the classes have no names */
 };
 void column_names_fini(struct column_names *c);
 DEFINE_AUTO_FINI(column_names, column_names_fini);
 
+bool column_names_any(const struct column_names *c);
 /* "a, b, c", shortened to what fits a message. */
 const char *column_names_text(const struct strlist *names, char *out, size_t out_size);
 json_t *column_names_json(const struct column_names *c); /* new */
 /* What column_names_json() wrote; no names when it is absent. `ret` must be empty. */
 MUST_USE int column_names_read(const struct node *n, struct column_names *ret, struct err *e);
-/* ERR_INPUT with both lists unless the features have the same names in the same order. Without names: no error. */
+/* ERR_INPUT with both lists unless the features and the classes have the same names in the same order. Without names:
+ * no error. */
 MUST_USE int column_names_same(const struct column_names *was, const struct column_names *now, struct err *e);
 
 #endif

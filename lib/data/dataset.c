@@ -23,15 +23,20 @@ struct dataset {
 };
 
 static int (*const OPEN[])(const struct data_place *at, struct records **ret, struct err *e) = {
-    [DATA_IDX] = arrays_open,        [DATA_NPY] = arrays_open, [DATA_CSV] = csv_open,
-    [DATA_TFRECORD] = tfrecord_open, [DATA_NPZ] = arrays_open, [DATA_CIFAR] = cifar_open,
+    [DATA_IDX] = arrays_open, [DATA_NPY] = arrays_open,  [DATA_CSV] = csv_open,       [DATA_TFRECORD] = tfrecord_open,
+    [DATA_NPZ] = arrays_open, [DATA_CIFAR] = cifar_open, [DATA_IMAGES] = images_open,
 };
+
+static bool names_apply(const struct data_spec *spec, const struct column_names *like)
+{
+    return spec->format == DATA_IMAGES ? like->classes.n > 0 : like->features.n > 0 && spec->header;
+}
 
 int dataset_open(const struct data_spec *spec, const char *base_dir, const char *cache_dir,
                  const struct column_names *like, struct dataset **ret, struct err *e)
 {
     struct data_place at = { .spec = spec, .base_dir = base_dir, .cache_dir = cache_dir };
-    at.like = like != NULL && like->features.n > 0 && spec->header ? like : NULL;
+    at.like = like != NULL && names_apply(spec, like) ? like : NULL;
     AUTO(records) *r = NULL;
 
     if (OPEN[spec->format](&at, &r, e) < 0)

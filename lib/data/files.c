@@ -191,7 +191,7 @@ static void find_pattern(const struct data_place *at, const char *pattern, struc
         find_matches(at, pattern, ret);
 }
 
-static int find_files(const struct data_place *at, struct strlist *ret, struct err *e)
+int data_files_paths(const struct data_place *at, struct strlist *ret, struct err *e)
 {
     const struct strlist *patterns = &at->spec->files;
     for (size_t i = 0; i < patterns->n; i++) {
@@ -212,6 +212,10 @@ bool data_files_found(const struct data_spec *spec, const char *base_dir)
 {
     const struct data_place at = { .spec = spec, .base_dir = base_dir };
     AUTO_FINI(strlist) paths = { .items = NULL };
+    if (spec->images.directory != NULL) {
+        auto_free char *path = path_join(base_dir, spec->images.directory);
+        return file_is_dir(path);
+    }
     for (size_t i = 0; i < spec->files.n; i++)
         find_pattern(&at, spec->files.items[i], &paths);
     if (spec->files.n == 0 && spec->features != NULL)
@@ -224,7 +228,7 @@ bool data_files_found(const struct data_spec *spec, const char *base_dir)
 int data_files_open(const struct data_place *at, struct data_files *ret, struct err *e)
 {
     AUTO_FINI(strlist) paths = { .items = NULL };
-    if (find_files(at, &paths, e) < 0)
+    if (data_files_paths(at, &paths, e) < 0)
         return -1;
 
     struct data_files files = { .file = xcalloc(paths.n, sizeof(*files.file)) };

@@ -26,7 +26,11 @@ MUST_USE int data_file_open(const struct data_place *at, const char *key, const 
 /* One of the data set's files is in the folder. */
 bool data_files_found(const struct data_spec *spec, const char *base_dir);
 
-/* The files that spec.files names, patterns expanded: in the order of the list, a pattern's matches by name. */
+/* The paths of the files that spec.files names, patterns expanded: in the order of the list, a pattern's matches by
+ * name; at least one. */
+MUST_USE int data_files_paths(const struct data_place *at, struct strlist *ret, struct err *e);
+
+/* The same files, opened. */
 struct data_files {
     struct data_file *file;
     size_t n;

@@ -9,7 +9,7 @@
  * leaves out damaged chunks of PNG images that it can do without, such as the transparent colors.
  *
  * All functions are pure and thread-safe. The time and memory of an image are bounded: its sides and its pixels by the
- * limits below, before memory is allocated for them, and the scans of a progressive JPEG image.
+ * limits of job/job.h, before memory is allocated for them, and the scans of a progressive JPEG image.
  */
 #ifndef TRAINYARD_DATA_IMAGE_H
 #define TRAINYARD_DATA_IMAGE_H
@@ -20,8 +20,6 @@
 
 #include "base/err.h"
 #include "job/job.h"
-
-enum { IMAGE_SIDE_MAX = 65535, IMAGE_PIXELS_MAX = 1 << 26 };
 
 /* What every example of a data set becomes. */
 struct image_form {

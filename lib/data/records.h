@@ -1,7 +1,7 @@
 /* records - the seam between formats and the rest of lib/data: examples in the order of their files.
  *
- * A reader (arrays.c for idx, npy and npz, cifar.c, csv.c, tfrecord.c) makes one of these. dataset.c and loader.c use
- * nothing else of a reader. Immutable once open: read() may be called by any number of threads.
+ * A reader (arrays.c for idx, npy and npz, cifar.c, csv.c, images.c, tfrecord.c) makes one of these. dataset.c and
+ * loader.c use nothing else of a reader. Immutable once open: read() may be called by any number of threads.
  * test/unit/data/test_formats.c runs one suite over every reader.
  */
 #ifndef TRAINYARD_DATA_RECORDS_H
@@ -73,11 +73,12 @@ DEFINE_AUTO(records, records_free);
 struct data_place {
     const struct data_spec *spec;
     const char *base_dir, *cache_dir; /* cache_dir NULL: nothing can be cached */
-    const struct column_names *like;  /* csv with a header: the names by which to read; NULL: those of the
-                                       * file, in its order */
+    const struct column_names *like;  /* csv with a header: the names by which to read; images: the classes; NULL:
+                                       * those of the files, in their order */
 };
 MUST_USE int arrays_open(const struct data_place *at, struct records **ret, struct err *e); /* idx, npy, npz */
 MUST_USE int cifar_open(const struct data_place *at, struct records **ret, struct err *e);
+MUST_USE int images_open(const struct data_place *at, struct records **ret, struct err *e);
 MUST_USE int csv_open(const struct data_place *at, struct records **ret, struct err *e);
 MUST_USE int tfrecord_open(const struct data_place *at, struct records **ret, struct err *e);
 bool tfrecord_is(const void *data, size_t n); /* begins with the length of a record and its CRC */

@@ -8,7 +8,7 @@
 #include "job/job.h"
 
 enum { COLUMN_NUMBER_MAX = 32 };
-/* A column: its name, or its number, which is written to `text`. */
+/* A name, or a number, which is written to `text`: of a column, or of a class. */
 MUST_USE int data_parts_column(const struct node *n, char text[COLUMN_NUMBER_MAX], const char **ret, struct err *e);
 /* lists: a part may be several columns. *ret must be empty, and data_parts_fini() frees it also after an error. The
  * names are borrowed from the document. ERR_INPUT with the place. */

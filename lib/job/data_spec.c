@@ -4,14 +4,17 @@
 
 #include "job/data_parts.h"
 #include "job/fields.h"
+#include "job/image_spec.h"
 
 #define DEST(member) .offset = offsetof(struct data_spec, member), .size = sizeof(((struct data_spec *)NULL)->member)
 
-static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz", "cifar" };
+static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz", "cifar", "images" };
 static const char *const CIFAR_LABELS[] = { "fine", "coarse" };
 static const char *const LABEL_FALLBACK[COUNT_OF(FORMATS)] = {
-    [DATA_CSV] = "-1", [DATA_TFRECORD] = "label", [DATA_CIFAR] = "fine"
+    [DATA_CSV] = "-1", [DATA_TFRECORD] = "label", [DATA_CIFAR] = "fine", [DATA_IMAGES] = "directory"
 }; /* of the others it is named, or there is none */
+static const char *const IMAGE_COLORS[] = { "rgb", "rgba", "grayscale" };
+static const char *const IMAGE_INTERPOLATIONS[] = { "bilinear", "nearest" };
 static const char *const TEXT_ENCODINGS[] = { "auto", "utf-8", "utf-16", "latin-1" };
 static const char *const CSV_TYPES[] = { "float", "int", "category", "date" };
 static const char *const ENCODINGS[] = { "one_hot", "int" };
@@ -29,7 +32,7 @@ const char *const DATE_PART_NAMES[] = {
 static const struct field ROWS[] = {
     { "format", FIELD_CHOICE, DEST(format), .names = FORMATS, .nnames = COUNT_OF(FORMATS),
       .nworking = COUNT_OF(FORMATS), .required = true,
-      .help = "All may be compressed with gzip, which is detected by content." },
+      .help = "All but images may be compressed with gzip, which is detected by content." },
     { "features", FIELD_OWN, .type_text = "path or name, or a map of them",
       .help = "idx, npy: the file of examples; npz: the name of their array, such as `x_train`. Paths are relative to "
               "the data folder. For a model with several inputs: a map, such as `{image: x.npy, meta: m.npy}`." },
@@ -37,7 +40,22 @@ static const struct field ROWS[] = {
       .help = "idx, npy: the file of labels; npz: the name of their array. For a model with several outputs: a map." },
     { "files", FIELD_OWN, .type_text = "path or list of paths",
       .help = "cifar, csv, tfrecord: the files, in this order, with the wildcards `*` and `?`. npz: one archive of "
-              "arrays." },
+              "arrays. images: files without labels, instead of `directory`." },
+    { "directory", FIELD_STRING, DEST(images.directory),
+      .help = "images: the directory that has a directory of PNG and JPEG files for each class, as in Keras's "
+              "`image_dataset_from_directory`." },
+    { "imageSize", FIELD_OWN, .type_text = "[height, width]", .fallback_text = "`[256, 256]`",
+      .help = "images: the size to which each image is resized." },
+    { "colorMode", FIELD_CHOICE, DEST(images.color), .names = IMAGE_COLORS, .nnames = COUNT_OF(IMAGE_COLORS),
+      .nworking = COUNT_OF(IMAGE_COLORS), .fallback = "rgb",
+      .help = "images: the channels of an example, 3, 4 or 1; images of other channels are converted." },
+    { "interpolation", FIELD_CHOICE, DEST(images.interpolation), .names = IMAGE_INTERPOLATIONS,
+      .nnames = COUNT_OF(IMAGE_INTERPOLATIONS), .nworking = COUNT_OF(IMAGE_INTERPOLATIONS), .fallback = "bilinear",
+      .help = "images: how they are resized." },
+    { "cropToAspectRatio", FIELD_BOOL, DEST(images.crop_to_aspect_ratio), .fallback = "false",
+      .help = "images: cut off what does not have the form of `imageSize`, at both ends, instead of distorting it." },
+    { "classNames", FIELD_OWN, .type_text = "list of names", .fallback_text = "the directories, by name",
+      .help = "images: the directories of the classes 0, 1, ..." },
     { "encoding", FIELD_CHOICE, DEST(encoding), .names = TEXT_ENCODINGS, .nnames = COUNT_OF(TEXT_ENCODINGS),
       .nworking = COUNT_OF(TEXT_ENCODINGS), .fallback = "auto",
       .help =
@@ -76,10 +94,10 @@ static const struct field ROWS[] = {
       .help = "csv, tfrecord: the columns of each input of a model with several, such as `{wide: [age], deep: [age, "
               "hours]}`." },
     { "label", FIELD_OWN, .type_text = "name or number, a list, or a map of them",
-      .fallback_text = "the last column; tfrecord: `label`; cifar: `fine`",
+      .fallback_text = "the last column; tfrecord: `label`; cifar: `fine`; images: the directories",
       .help =
           "csv: the column of labels, by name or by number (from 0; -1 is the last). tfrecord: the feature's name. "
-          "cifar: `fine` or `coarse`, which only CIFAR-100 has. "
+          "cifar: `fine` or `coarse`, which only CIFAR-100 has. images: only `\"\"`, for no labels. "
           "With a list, such as `[price, rent]`, the label of an example is all these numbers, in this order. For a "
           "model with several outputs: a map, such as `{price: price, kind: species}`, or the columns with the "
           "outputs' names." },
@@ -427,7 +445,7 @@ static int read_label(struct data_spec *d, const struct node *n, struct err *e)
     const char *fallback = LABEL_FALLBACK[d->format];
     size_t which;
 
-    if (!node_present(&label) && fallback != NULL)
+    if (!node_present(&label) && fallback != NULL && !(d->format == DATA_IMAGES && d->files.n > 0))
         put_label(d, fallback);
     if (!node_present(&label))
         return 0;
@@ -477,7 +495,13 @@ static const struct {
 } BELONGS[] = {
     { "features", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ },
     { "labels", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ },
-    { "files", 1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_TFRECORD | 1u << DATA_NPZ },
+    { "files", 1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_TFRECORD | 1u << DATA_NPZ | 1u << DATA_IMAGES },
+    { "directory", 1u << DATA_IMAGES },
+    { "imageSize", 1u << DATA_IMAGES },
+    { "colorMode", 1u << DATA_IMAGES },
+    { "interpolation", 1u << DATA_IMAGES },
+    { "cropToAspectRatio", 1u << DATA_IMAGES },
+    { "classNames", 1u << DATA_IMAGES },
     { "encoding", 1u << DATA_CSV },
     { "header", 1u << DATA_CSV },
     { "delimiter", 1u << DATA_CSV },
@@ -488,7 +512,7 @@ static const struct {
     { "missing", 1u << DATA_CSV },
     { "columns", 1u << DATA_CSV | 1u << DATA_TFRECORD },
     { "dropColumns", 1u << DATA_CSV },
-    { "label", 1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_TFRECORD },
+    { "label", 1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_TFRECORD | 1u << DATA_IMAGES },
     { "inputs", 1u << DATA_CSV | 1u << DATA_TFRECORD },
     { "sampleWeight", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ | 1u << DATA_CSV | 1u << DATA_TFRECORD },
 };
@@ -524,7 +548,7 @@ int data_spec_check(void *base, const struct node *n, struct err *e)
     d->node = *n;
     if (check_belongs(d, n, e) < 0)
         return -1;
-    if (by_files && !json_object_get(n->v, "files"))
+    if (by_files && d->format != DATA_IMAGES && !json_object_get(n->v, "files"))
         return node_error(n, e, "'files' is missing");
     struct node inputs = node_get(n, "inputs");
     if (read_array_names(n, "features", &d->features, &d->inputs, e) < 0 ||
@@ -539,12 +563,15 @@ int data_spec_check(void *base, const struct node *n, struct err *e)
     if (read_files(d, n, e) < 0 || read_dialect(d, n, e) < 0 || read_na_values(d, n, e) < 0 ||
         read_label(d, n, e) < 0 || read_sample_weight(d, n, e) < 0)
         return -1;
+    if (d->format == DATA_IMAGES && image_spec_read(d, n, e) < 0)
+        return -1;
     return check_columns(d, e);
 }
 
 void data_spec_fini(struct data_spec *d)
 {
     strlist_fini(&d->files);
+    strlist_fini(&d->images.class_names);
     strlist_fini(&d->na_values);
     strlist_fini(&d->label);
     map_fini(&d->label_names);

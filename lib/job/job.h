@@ -37,9 +37,12 @@ bool restart_wanted(enum restart_policy p, int exit_code);
  * bounded. */
 enum { MODEL_LAYERS_MAX = 5000 };
 
-enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ, DATA_CIFAR };
+enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ, DATA_CIFAR, DATA_IMAGES };
 enum data_encoding { ENCODING_AUTO, ENCODING_UTF8, ENCODING_UTF16, ENCODING_LATIN1 };
+/* Limits of the images of files, and of what they become. */
+enum { IMAGE_SIDE_MAX = 65535, IMAGE_PIXELS_MAX = 1 << 26 };
 enum image_interpolation { IMAGE_BILINEAR, IMAGE_NEAREST };
+enum image_color { IMAGE_RGB, IMAGE_RGBA, IMAGE_GRAYSCALE };
 enum data_missing { MISSING_ERROR, MISSING_DROP, MISSING_MEAN, MISSING_MODE, MISSING_COUNT };
 extern const char *const DATA_MISSING_NAMES[MISSING_COUNT];
 static inline bool data_missing_is_learned(enum data_missing m)
@@ -73,6 +76,7 @@ enum { NA_VALUES_MAX = 1000, NA_VALUE_MAX = 255 };
  *   csv:       files; encoding, header, delimiter, decimal, thousands, skipRows, naValues, missing, columns,
  *              dropColumns, label
  *   cifar:     files; label is fine or coarse
+ *   images:    images, or files without labels; label is not given, or ""
  *   tfrecord:  files; columns name the features of a tf.Example that are read, label those that are the label */
 /* What an input or an output of the model is made of: columns (csv, tfrecord), or a file or array. */
 struct data_part {
@@ -82,6 +86,17 @@ struct data_part {
 struct data_parts { /* in the order of the manifest */
     struct data_part *v;
     size_t n; /* 0: not given */
+};
+
+/* Of format images. */
+struct image_spec {
+    const char *directory; /* NULL where `files` names them */
+    int64_t height, width; /* of each example */
+    enum image_color color;
+    enum image_interpolation interpolation;
+    bool crop_to_aspect_ratio;
+    struct strlist class_names; /* n 0: the names of the directories */
+    bool mixed;                 /* not in the order of their names, so that both parts of a split have all classes */
 };
 
 struct data_spec {
@@ -103,7 +118,7 @@ struct data_spec {
                                           tfrecord: [{name, type: float|int64|bytes, shape}] */
     struct node drop_columns; /* csv: names; with it all other columns are features, and `columns` only describes */
     struct strlist label;   /* csv: names or indexes of columns ("-1" = last, the default); tfrecord: names of features;
-                               cifar: fine or coarse.
+                               cifar: fine or coarse; images: "directory".
                                Of several the label is all their numbers, in this order; n 0: none */
     struct map label_names; /* the same, to be found by name */
     char *sample_weight; /* NULL: all examples count the same. idx, npy: a file; npz: an array; csv: name or index of a
@@ -112,7 +127,8 @@ struct data_spec {
     bool categories_are_int;     /* the model takes a category's number: a feature column need not state its encoding */
     int64_t max_unpacked;        /* bytes that a compressed file may become; 0: the default of data/decompress.h */
     enum data_encoding encoding; /* csv: of its text */
-    struct node node;            /* the whole map, for messages */
+    struct image_spec images;
+    struct node node; /* the whole map, for messages */
 };
 
 /* A manifest that names no strategy and no PS also has STRATEGY_SINGLE: such a job runs as one process. A replica of

@@ -228,6 +228,7 @@ static int check_fit(struct job *j, struct err *e)
         j->fit.validation_batch_size = j->fit.batch_size;
     if (!given(j, "spec.data.train.shuffle"))
         j->train.shuffle = true;
+    j->train.images.mixed = j->fit.validation_split > 0;
     if (j->fit.validation_split > 0 && j->validation.present)
         return node_error(&split, e, "conflicts with data.validation; remove one of them");
     if (j->fit.epochs > 0 && j->fit.steps > 0)

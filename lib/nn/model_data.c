@@ -101,7 +101,7 @@ static int check_label(const struct model_head *h, const struct shape *labels, b
     if (labels == NULL)
         return err_set(e, ERR_INPUT,
                        "loss %s needs labels, the data have none; name them in 'labels' (idx, npy, npz) or 'label' "
-                       "(csv, tfrecord)",
+                       "(csv, tfrecord), or give a 'directory' (images)",
                        loss_name(h->loss));
     return loss_sparse(h->loss) ? check_classes(h, labels, integer, e) : check_values(h, labels, integer, e);
 }

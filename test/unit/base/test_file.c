@@ -357,6 +357,25 @@ START_TEST(a_limit_that_is_too_low_is_named)
 }
 END_TEST
 
+START_TEST(folders_are_marked_and_links_are_not)
+{
+    struct err e = { 0 };
+    AUTO_FINI(strlist) names = { 0 };
+    auto_free char *file = path_join(dir, "b.txt");
+    auto_free char *folder = path_join(dir, "b");
+    auto_free char *link = path_join(dir, "c");
+    ck_ok_e(file_write(file, "", 0, &e));
+    ck_ok_e(dir_make(folder, &e));
+    ck_assert_int_eq(symlink("b", link), 0);
+    ck_ok_e(dir_list_marked(dir, &names, &e));
+    ck_assert_uint_eq(names.n, 3);
+    ck_assert_str_eq(names.items[0], "b.txt");
+    ck_assert_str_eq(names.items[1], "b/");
+    ck_assert_str_eq(names.items[2], "c");
+    ck_assert_int_eq(dir_list_marked(file, &names, &e), -1);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("file");
@@ -377,5 +396,6 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, paths, 0, COUNT_OF(JOINS));
     suite_add_tcase(s, t);
     tcase_add_test(t, a_limit_that_is_too_low_is_named);
+    tcase_add_test(t, folders_are_marked_and_links_are_not);
     return s;
 }

@@ -203,6 +203,19 @@ START_TEST(lists_split_and_find)
 }
 END_TEST
 
+START_TEST(lists_are_the_same_in_the_same_order)
+{
+    static const char *const LISTS[] = { "", "a", "b", "a,b", "b,a", "a,b,c" };
+    for (size_t i = 0; i < COUNT_OF(LISTS); i++)
+        for (size_t k = 0; k < COUNT_OF(LISTS); k++) {
+            AUTO_FINI(strlist) a = { .n = 0 }, b = { .n = 0 };
+            strlist_split(&a, LISTS[i], ',');
+            strlist_split(&b, LISTS[k], ',');
+            ck_assert_msg(strlist_same(&a, &b) == (i == k), "'%s' and '%s'", LISTS[i], LISTS[k]);
+        }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("str");
@@ -219,6 +232,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, floats_have_the_fewest_digits, 0, COUNT_OF(FLOATS));
     tcase_add_test(t, doubles_have_the_fewest_digits);
     tcase_add_test(t, lists_split_and_find);
+    tcase_add_test(t, lists_are_the_same_in_the_same_order);
     suite_add_tcase(s, t);
     return s;
 }

@@ -369,7 +369,7 @@ START_TEST(labels_are_needed_for_a_loss)
     ck_assert_int_eq(fits(m, &pixels, NULL, false, &e), -1);
     ck_assert_str_eq(e.msg, "loss sparse_categorical_crossentropy needs labels, the data have none; name them in "
                             "'labels' (idx, npy, npz) or "
-                            "'label' (csv, tfrecord)");
+                            "'label' (csv, tfrecord), or give a 'directory' (images)");
 }
 END_TEST
 
