@@ -6,15 +6,24 @@
 
 /* ---- the data set ---- */
 
+static bool is_format(const json_t *data, const char *name)
+{
+    return str_eq(json_string_value(json_object_get(data, "format")), name);
+}
+
 static bool is_npz(const json_t *data)
 {
-    return str_eq(json_string_value(json_object_get(data, "format")), "npz");
+    return is_format(data, "npz");
+}
+
+static bool is_images(const json_t *data)
+{
+    return is_format(data, "images");
 }
 
 static bool is_arrays(const json_t *data)
 {
-    const char *format = json_string_value(json_object_get(data, "format"));
-    return str_eq(format, "idx") || str_eq(format, "npy") || is_npz(data);
+    return is_format(data, "idx") || is_format(data, "npy") || is_npz(data);
 }
 
 /* The data set is completely given by --data, else by the run's own data set. */
@@ -41,6 +50,30 @@ static int pattern(const json_t *doc, const struct new_data *ask, json_t **ret, 
     return *ret != NULL ? 0 : err_set(e, ERR_INPUT, "the run's job has no data: give --data");
 }
 
+static json_t *list_of(const struct strlist *names)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < names->n; i++)
+        json_array_append_new(list, json_string(names->items[i]));
+    return list;
+}
+
+/* The labels of images are directories; without labels any files and directories will do. */
+static int put_images(json_t *data, const struct new_data *ask, struct err *e)
+{
+    if (ask->wants_labels && ask->files->n > 1)
+        return err_set(e, ERR_INPUT, "the run's data are images: name one directory, with a directory for each class");
+    if (ask->wants_labels) {
+        json_object_del(data, "files");
+        json_object_set_new(data, "directory", json_string(ask->files->items[0]));
+        return 0;
+    }
+    json_object_del(data, "directory");
+    json_object_del(data, "classNames");
+    json_object_set_new(data, "files", list_of(ask->files));
+    return 0;
+}
+
 static int put_files(json_t *data, const struct new_data *ask, struct err *e)
 {
     if (ask->files->n == 0)
@@ -64,10 +97,9 @@ static int put_files(json_t *data, const struct new_data *ask, struct err *e)
         json_object_del(data, "sampleWeight");
         return 0;
     }
-    json_t *list = json_array();
-    for (size_t i = 0; i < ask->files->n; i++)
-        json_array_append_new(list, json_string(ask->files->items[i]));
-    json_object_set_new(data, "files", list);
+    if (is_images(data))
+        return put_images(data, ask, e);
+    json_object_set_new(data, "files", list_of(ask->files));
     return 0;
 }
 
@@ -128,11 +160,11 @@ static void without_weight(json_t *data)
     json_object_del(data, "sampleWeight");
 }
 
-/* Removes the label columns from the columns that are read. */
+/* Removes the label columns from the columns that are read. Of images the same examples are read with and without. */
 static void without_label(json_t *data)
 {
     json_object_del(data, "labels");
-    if (is_arrays(data))
+    if (is_arrays(data) || is_images(data))
         return;
     without_column(data, names_label);
     json_object_set_new(data, "label", json_string(""));
@@ -167,8 +199,10 @@ static int open_as(const struct job *run, const struct model *m, const struct ne
     AUTO(dataset) *d = NULL, *rest = NULL;
     struct err cause = { 0 };
     bool part = run->fit.validation_split > 0 && ask->data == NULL && ask->files->n == 0; /* of data.train */
-    if (new_data_job(run->doc, ask, drop, &doc, e) < 0 || job_from_value(doc, run->name, &job, e) < 0 ||
-        dataset_open(&job->validation, data_dir, cache_dir, ask->columns, &d, e) < 0)
+    if (new_data_job(run->doc, ask, drop, &doc, e) < 0 || job_from_value(doc, run->name, &job, e) < 0)
+        return -1;
+    job->validation.images.mixed = part; /* as data.train was */
+    if (dataset_open(&job->validation, data_dir, cache_dir, ask->columns, &d, e) < 0)
         return -1;
     if (dataset_bind(d, &job->validation, m, &cause) < 0)
         return err_set(e, cause.code, "the data do not match the run's model: %s", cause.msg);

@@ -7,9 +7,9 @@
 #include "nn/model.h"
 
 struct new_data {
-    const struct strlist *
-        files; /* idx, npy: one, the features; npz: one; csv, tfrecord: all; "-": standard input. None: the run's own */
-    const char *labels;  /* idx, npy: file of labels; npz: name of their array; NULL: none, for npz the run's */
+    const struct strlist *files; /* idx, npy: one, the features; npz: one; images with labels: one, the directory;
+                                  * others: all; "-": standard input. None: the run's own */
+    const char *labels;          /* idx, npy: file of labels; npz: name of their array; NULL: none, for npz the run's */
     const char *weights; /* idx, npy: file of the examples' weights; npz: name of their array; NULL: as labels */
     const char *data;    /* a data set as in spec.data ("{format: csv, files: x.csv}"), or NULL */
     bool wants_labels;

@@ -235,9 +235,10 @@ int evaluate_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
     static const struct opt_program PROGRAM = {
         .name = "trainyard evaluate",
         .usage = "[flags] RUN [FILE...]",
-        .about = "Prints loss and metrics of a run's model, like Keras's Model.evaluate. RUN is an output folder. FILE "
-                 "replaces the files of the run's validation data: the features for idx and npy, the archive for npz, "
-                 "the files for csv and tfrecord, or - for standard input. The run is not changed.",
+        .about =
+            "Prints loss and metrics of a run's model, like Keras's Model.evaluate. RUN is an output folder. FILE "
+            "replaces the files of the run's validation data: the features for idx and npy, the archive for npz, "
+            "the directory for images, the files for other formats, or - for standard input. The run is not changed.",
     };
     AUTO_FINI(ask) a = { .input = -1, .data = { .wants_labels = true } };
     AUTO_FINI(loaded) l = { 0 };
@@ -329,7 +330,7 @@ static int predict(const struct loaded *l, const struct wish *w, struct err *e)
         outputs[i] = *model_output(l->model, i);
     AUTO(model) *trained = NULL; /* with its loss */
     if (w->classes && (model_build(&l->job->model, &l->job->compile, l->data_dir, &trained, e) < 0 ||
-                       classifier_open(l->job, trained, &classes, e) < 0))
+                       classifier_open(l->job, trained, &l->columns.classes, &classes, e) < 0))
         return -1;
     p.classes = w->classes ? &classes : NULL;
     return write_to(l, w->file, &p, e);
@@ -359,8 +360,9 @@ int predict_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
         .about =
             "Writes the outputs of a run's model for each example, in the order of the files, like Keras's "
             "Model.predict. RUN is an output folder. FILE replaces the files of the run's data set: the features for "
-            "idx and npy, the archive for npz, the files for csv and tfrecord, with or without the label column, or - "
-            "for standard input. Without FILE it reads the run's validation data. The run is not changed.",
+            "idx and npy, the archive for npz, files and directories for images, the files for other formats, with or "
+            "without the label column, or - for standard input. Without FILE it reads the run's validation data. The "
+            "run is not changed.",
     };
     AUTO_FINI(ask) a = { .input = -1 };
     AUTO_FINI(loaded) l = { 0 };
@@ -370,7 +372,7 @@ int predict_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
         OPT_STR("output", NULL, "FILE", &w.file, "output file (default: -, standard output); it is complete or absent"),
         OPT_STR("format", NULL, "FORMAT", &w.format_name,
                 PREDICTION_NAMES ": (default: by the extension of FILE, else csv)"),
-        OPT_STR("id", NULL, "COLUMN", &w.id, "csv: this column of FILE goes before the outputs"),
+        OPT_STR("id", NULL, "COLUMN", &w.id, "csv: this column of FILE goes before the outputs; images: path"),
         OPT_BOOL("classes", &w.classes, "the most probable class and its probability, in place of the outputs"),
         COMMON_OPTS(a),
         OPT_END,

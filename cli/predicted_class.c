@@ -10,7 +10,8 @@ void classifier_fini(struct classifier *c)
     strlist_fini(&c->words);
 }
 
-int classifier_open(const struct job *job, const struct model *m, struct classifier *ret, struct err *e)
+int classifier_open(const struct job *job, const struct model *m, const struct strlist *names, struct classifier *ret,
+                    struct err *e)
 {
     struct classifier c = { .width = shape_elements(&model_output(m, 0)->shape) };
     if (model_outputs(m) > 1)
@@ -24,7 +25,9 @@ int classifier_open(const struct job *job, const struct model *m, struct classif
     AUTO_FINI(map) columns = { 0 };
     job_words(job->doc, &columns);
     const json_t *words = job->train.label.n == 1 ? map_get(&columns, job->train.label.items[0]) : NULL;
-    for (size_t i = 0; i < json_array_size(words); i++)
+    for (size_t i = 0; i < names->n; i++)
+        strlist_add(&c.words, names->items[i]);
+    for (size_t i = 0; names->n == 0 && i < json_array_size(words); i++)
         strlist_add(&c.words, json_string_value(json_array_get(words, i)));
     *ret = c;
     return 0;

@@ -14,9 +14,11 @@ struct classifier {
 void classifier_fini(struct classifier *c);
 DEFINE_AUTO_FINI(classifier, classifier_fini);
 
-/* m is built with the job's compile. The words are the vocabulary of the label column. ERR_INPUT with the cause when
- * the outputs of the model are not probabilities of classes. `ret` must be empty. */
-MUST_USE int classifier_open(const struct job *job, const struct model *m, struct classifier *ret, struct err *e);
+/* m is built with the job's compile. names: of the classes that the run was trained with; without any the words are the
+ * vocabulary of the label column. ERR_INPUT with the cause when the outputs of the model are not probabilities of
+ * classes. `ret` must be empty. */
+MUST_USE int classifier_open(const struct job *job, const struct model *m, const struct strlist *names,
+                             struct classifier *ret, struct err *e);
 
 struct predicted_class {
     size_t number;

@@ -49,7 +49,8 @@ START_TEST(the_class_of_an_output)
     char number[32];
     ck_ok_e(job_parse(CASES[_i].job, strlen(CASES[_i].job), "test", &job, &e));
     ck_ok_e(model_build(&job->model, &job->compile, ".", &m, &e));
-    int rc = classifier_open(job, m, &c, &e);
+    const struct strlist none = { .n = 0 };
+    int rc = classifier_open(job, m, &none, &c, &e);
     if (CASES[_i].name == NULL) {
         ck_assert_int_eq(rc, -1);
         ck_assert_ptr_nonnull(strstr(e.msg, "crossentropy"));
@@ -62,11 +63,32 @@ START_TEST(the_class_of_an_output)
 }
 END_TEST
 
+/* The names of a run's classes come first, and classes beyond them are numbers. */
+START_TEST(the_run_names_its_classes)
+{
+    AUTO_FINI(classifier) c = { .output = CLASS_NONE };
+    AUTO_FINI(strlist) names = { .n = 0 };
+    AUTO(model) *m = NULL;
+    AUTO(job) *job = NULL;
+    struct err e = { .code = ERR_NONE };
+    char number[32];
+    strlist_add(&names, "ant");
+    strlist_add(&names, "bee");
+    ck_ok_e(job_parse(CASES[0].job, strlen(CASES[0].job), "test", &job, &e));
+    ck_ok_e(model_build(&job->model, &job->compile, ".", &m, &e));
+    ck_ok_e(classifier_open(job, m, &names, &c, &e));
+    ck_assert_str_eq(predicted_class_name(&c, 0, number), "ant");
+    ck_assert_str_eq(predicted_class_name(&c, 1, number), "bee");
+    ck_assert_str_eq(predicted_class_name(&c, 2, number), "2");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("cli/predicted_class");
     TCase *t = tcase_create("predicted_class");
     suite_add_tcase(s, t);
     tcase_add_loop_test(t, the_class_of_an_output, 0, COUNT_OF(CASES));
+    tcase_add_test(t, the_run_names_its_classes);
     return s;
 }
