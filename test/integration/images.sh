@@ -82,3 +82,47 @@ test_cifar10_example_learns() {
     want_exit 2 trainyard evaluate "$dir/run" "$dir/cifar/cut.bin" || return
     want_line 'cut.bin: has 3000 bytes, but a file of CIFAR-10 has records of 3073 bytes'
 }
+
+# The example with a small set of five classes, smaller images and a split of its own. Then the commands that read its run: a
+# directory with some of its classes only has the numbers of the run, and files need no class.
+test_flowers_example_learns() {
+    mkdir "$dir/data" && tar -C "$dir/data" -xzf test/data/images/patterns.tar.gz && mv "$dir/data/patterns" "$dir/data/flower_photos"
+    want_exit 0 trainyard validate "$data/flowers.yaml" --data-dir "$dir/data" || return
+    sed 's/180/48/g; /Random/d; s/Conv2D: {filters: 64/Conv2D: {filters: 32/' "$data/flowers.yaml" >"$dir/job.yaml"
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$dir/data" --output-dir "$dir/run" --set fit.epochs=12 || return
+    want_line 'Test loss: [0-9.]+, Test accuracy: (0\.9|1)'
+    want_exit 0 trainyard evaluate "$dir/run" || return
+    want_line '^loss [0-9.]*, accuracy (0\.9[0-9]*|1) \(24 examples'
+    cp "$dir/data/flower_photos/rows/00.png" "$dir/data/flower_photos" # belongs to no class
+    want_exit 0 trainyard predict "$dir/run" --classes -o "$dir/part.csv" || return
+    [ "$(wc -l <"$dir/part.csv")" = 25 ] || wrong "$(wc -l <"$dir/part.csv") lines of the part for evaluation"
+    mkdir -p "$dir/some" && mv "$dir/data/flower_photos/rows" "$dir/data/flower_photos/plain" "$dir/some"
+    want_exit 0 trainyard evaluate "$dir/run" "$dir/some" || return
+    want_line '^loss [0-9.]*, accuracy (0\.9[0-9]*|1) \(48 examples'
+    want_exit 0 trainyard predict "$dir/run" "$dir/some/rows/03.jpg" "$dir/some/plain" --classes --id path -o "$dir/p.csv" || return
+    want_line '/some/rows/03\.jpg,rows,' "$dir/p.csv"
+    want_line '/some/plain/00\.png,plain,' "$dir/p.csv"
+    [ "$(wc -l <"$dir/p.csv")" = 26 ] || wrong "$(wc -l <"$dir/p.csv") lines"
+    mv "$dir/some/plain" "$dir/some/dots"
+    want_exit 2 trainyard evaluate "$dir/run" "$dir/some" || return
+    want_line "directory 'dots' of .*some is not one of the classes that the run was trained with, checks, columns, plain, rows, slopes; move it away"
+    want_exit 2 trainyard evaluate "$dir/run" "$dir/some" "$dir/data" || return
+    want_line 'name one directory, with a directory for each class'
+}
+
+# Images have the same bits in every process, and an order that does not depend on the workers.
+test_directories_of_images_have_one_hash() {
+    tar -C "$dir" -xzf test/data/images/patterns.tar.gz
+    sed -e 's/180/24/g; s/flower_photos/patterns/; s/epochs: 15, batchSize: 32/epochs: 2, batchSize: 16/' \
+        -e 's/^  fit:/  strategy: {updates: sync, replicasToAggregate: 2}\n&/; /storage:/d; /replicaSpecs:/,$d' "$data/flowers.yaml" >"$dir/job.yaml"
+    sync_run one --data-dir "$dir" --replicas ps=1,worker=1 || return
+    sync_run two --data-dir "$dir" --replicas ps=2,worker=2 || return
+    sync_run parts --data-dir "$dir" --replicas ps=1,worker=1 --set fit.epochs=1 || return
+    sync_run parts --data-dir "$dir" --replicas ps=1,worker=1 --resume || return
+    sed -i 's/updates: sync, replicasToAggregate: 2/name: Mirrored, replicas: 2/' "$dir/job.yaml"
+    sync_run threads --data-dir "$dir" || return
+    local name
+    for name in two parts threads; do
+        [ -n "$(hash_of one)" ] && [ "$(hash_of $name)" = "$(hash_of one)" ] || wrong "1 worker gives '$(hash_of one)', $name '$(hash_of $name)'"
+    done
+}
