@@ -3,6 +3,7 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,4 +119,10 @@ void thread_join(struct thread *t)
         return;
     abort_on_error(pthread_join(t->id, NULL), "thread_join");
     t->started = false;
+}
+
+size_t thread_cpus(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
 }

@@ -52,5 +52,6 @@ struct thread {
 };
 MUST_USE int thread_start(struct thread *t, const char *name, void (*fn)(void *user), void *user, struct err *e);
 void thread_join(struct thread *t); /* no-op when not started */
+size_t thread_cpus(void);           /* CPUs that this process may run on; at least 1 */
 
 #endif

@@ -6,12 +6,13 @@
 #include <math.h>
 
 #include "base/rng.h"
+#include "base/thread.h"
 #include "data/dataset_internal.h"
-#include "data/records.h"
 #include "data/values.h"
 
 struct content { /* what the parts of a data set share */
     struct records *records;
+    struct read_team *team; /* NULL: batches are read as a whole */
     struct binding inputs, outputs;
     int users;
 };
@@ -46,6 +47,7 @@ int dataset_open(const struct data_spec *spec, const char *base_dir, const char 
     d->fingerprint = hash64_mix(r->fingerprint, (uint64_t)spec->format);
     d->content = xcalloc(1, sizeof(*d->content));
     d->content->users = 1;
+    d->content->team = r->parsed && r->random_access ? read_team_new(r, thread_cpus() - 1) : NULL;
     d->content->records = TAKE(r);
     *ret = d;
     return 0;
@@ -56,6 +58,7 @@ void dataset_free(struct dataset *d)
     if (d == NULL)
         return;
     if (--d->content->users == 0) {
+        read_team_free(d->content->team);
         records_free(d->content->records);
         binding_fini(&d->content->inputs);
         binding_fini(&d->content->outputs);
@@ -86,6 +89,11 @@ int dataset_split(struct dataset *d, double fraction, struct dataset **ret, stru
 const struct records *dataset_records(const struct dataset *d)
 {
     return d->content->records;
+}
+
+struct read_team *dataset_team(const struct dataset *d)
+{
+    return d->content->team;
 }
 
 const struct binding *dataset_inputs(const struct dataset *d)

@@ -4,9 +4,10 @@
 
 #include "data/binding.h"
 #include "data/dataset.h"
-#include "data/records.h"
+#include "data/read_team.h"
 
 const struct records *dataset_records(const struct dataset *d);
+struct read_team *dataset_team(const struct dataset *d); /* NULL: batches are read as a whole */
 /* n 0: the whole row of features, or of labels, is the only tensor. */
 const struct binding *dataset_inputs(const struct dataset *d);
 const struct binding *dataset_outputs(const struct dataset *d);

@@ -30,7 +30,8 @@ enum ahead_state { AHEAD_NONE, AHEAD_WANTED, AHEAD_BUSY, AHEAD_DONE };
 
 struct loader {
     const struct records *records;
-    int64_t first; /* record of the first example */
+    struct read_team *team; /* NULL: batches are read as a whole */
+    int64_t first;          /* record of the first example */
     struct ordinal_space space;
     const struct binding *inputs, *outputs;
     struct label_range *ranges; /* of each output, then of labels that belong to none */
@@ -130,6 +131,7 @@ int loader_new(const struct dataset *d, const struct ordinal_space *space, const
 
     AUTO(loader) *l = xcalloc(1, sizeof(*l));
     l->records = r;
+    l->team = dataset_team(d);
     l->first = dataset_first(d);
     l->space = *space;
     l->inputs = dataset_inputs(d);
@@ -204,6 +206,14 @@ static void split_outputs(const struct loader *l, struct loader_slot *s, size_t 
     }
 }
 
+static int read_batch(const struct loader *l, const struct loader_slot *s, size_t n, struct err *e)
+{
+    const struct read_rows rows = { .which = l->which, .n = n, .x = s->x, .y = s->y, .w = s->w };
+    if (l->team != NULL)
+        return read_team_read(l->team, &rows, e);
+    return l->records->ops->read(l->records, rows.which, n, rows.x, rows.y, rows.w, e);
+}
+
 static int fill(struct loader *l, int64_t ordinal, struct loader_slot *s, struct err *e)
 {
     int64_t epoch, position;
@@ -211,7 +221,7 @@ static int fill(struct loader *l, int64_t ordinal, struct loader_slot *s, struct
     epoch_order_records(&l->order, epoch, position, n, l->which);
     for (size_t i = 0; i < n; i++)
         l->which[i] += l->first;
-    if (l->records->ops->read(l->records, l->which, n, s->x, s->y, s->w, e) < 0)
+    if (read_batch(l, s, n, e) < 0)
         return -1;
     const struct label_ranges labels = { .range = l->ranges, .of = l->range_of };
     if (values_check(l->records, &labels, l->which, n, &(struct batch_values){ .x = s->x, .y = s->y }, e) < 0)

@@ -1,6 +1,7 @@
 #include "base/thread.h"
 #include "check_main.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -79,12 +80,30 @@ START_TEST(a_deadline_passes)
 }
 END_TEST
 
+START_TEST(cpus_are_those_of_the_process)
+{
+    cpu_set_t all, one;
+    int first = 0;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+    ck_assert_uint_eq(thread_cpus(), (size_t)CPU_COUNT(&all));
+    while (!CPU_ISSET((size_t)first, &all))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)first, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+    size_t cpus = thread_cpus();
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(all), &all), 0);
+    ck_assert_uint_eq(cpus, 1);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("thread");
     TCase *t = tcase_create("thread");
     tcase_add_test(t, threads_count_together);
     tcase_add_test(t, a_deadline_passes);
+    tcase_add_test(t, cpus_are_those_of_the_process);
     suite_add_tcase(s, t);
     return s;
 }

@@ -134,6 +134,7 @@ START_TEST(an_example_is_as_in_keras_where_nothing_is_said)
     ck_assert(shape_eq(dataset_example(d), &(struct shape){ 3, { 256, 256, 3 } }));
     ck_assert(dataset_records(d)->random_access);
     ck_assert(dataset_records(d)->parsed);
+    ck_assert_ptr_nonnull(dataset_team(d));
 }
 END_TEST
 
