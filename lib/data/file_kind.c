@@ -72,7 +72,8 @@ static bool is_npz(const unsigned char *p, size_t n)
 #define MAGIC(text)  .magic = (text), .size = sizeof(text) - 1
 #define TO_CSV(read) "convert it: pandas." read ".to_csv(..., index=False)"
 #define TO_NPZ       "save its arrays with numpy.savez (format: npz)"
-#define PIXELS       "save the pixels of the images with numpy.savez (format: npz)"
+#define IMAGES       "put it in a directory of images (format: images)"
+#define TO_PNG       "convert it to PNG, and put it in a directory of images (format: images)"
 #define TABLE        "save its table as CSV"
 
 static bool is_tar(const unsigned char *p, size_t n)
@@ -102,9 +103,9 @@ static const struct file_kind {
     { MAGIC("{"), is_json, NULL, "JSON", TO_CSV("read_json(..., lines=True)") },
     { MAGIC("\x89HDF\r\n\x1a\n"), NULL, NULL, "an HDF5 file", TO_NPZ },
     { MAGIC("\x80"), is_pickle, NULL, "a Python pickle", TO_NPZ },
-    { MAGIC("\x89PNG\r\n\x1a\n"), NULL, NULL, "a PNG image", PIXELS },
-    { MAGIC("\xff\xd8\xff"), NULL, NULL, "a JPEG image", PIXELS },
-    { MAGIC("GIF8"), is_binary, NULL, "a GIF image", PIXELS },
+    { MAGIC("\x89PNG\r\n\x1a\n"), NULL, NULL, "a PNG image", IMAGES },
+    { MAGIC("\xff\xd8\xff"), NULL, NULL, "a JPEG image", IMAGES },
+    { MAGIC("GIF8"), is_binary, NULL, "a GIF image", TO_PNG },
     { MAGIC(""), is_tar, NULL, "a tar archive", "unpack it with tar" },
     { MAGIC("%PDF-"), NULL, NULL, "a PDF document", TABLE },
 };
