@@ -17,6 +17,7 @@
 
 enum { PIECE = 1 << 16 };
 #define INPUT_PATH "/proc/self/fd/%d"
+enum { INPUT_PATH_MAX = 64 };
 
 struct ask { /* what both commands have in common */
     const char *run, *job_file, *checkpoint, *data_dir, *cache_dir;
@@ -42,6 +43,7 @@ struct loaded {
     struct column_names columns; /* that it was trained with */
     char *data_dir, *prefix;
     int64_t step, batch_size;
+    int input; /* standard input as a file, or -1 */
 };
 
 static void loaded_fini(struct loaded *l)
@@ -149,10 +151,20 @@ static void warn_left_out(const struct dataset *d)
         log_warning("%s", sentences.items[i]);
 }
 
-/* The file of standard input has a path that means nothing to a user. Returns rc. */
+/* The file of standard input has a path that means nothing to a user. */
+static void name_input_ids(int input, struct strlist *ids)
+{
+    char path[INPUT_PATH_MAX];
+    str_fmt(path, sizeof(path), INPUT_PATH, input);
+    for (size_t i = 0; input >= 0 && i < ids->n; i++)
+        if (str_eq(ids->items[i], path))
+            str_fmt(ids->items[i], sizeof("-"), "-");
+}
+
+/* The same in a message. Returns rc. */
 static int name_input(const struct ask *a, int rc, struct err *e)
 {
-    char path[64];
+    char path[INPUT_PATH_MAX];
     str_fmt(path, sizeof(path), INPUT_PATH, a->input);
     char *at = rc < 0 && a->input >= 0 ? strstr(e->msg, path) : NULL;
     if (at != NULL) {
@@ -176,6 +188,7 @@ static int load(const struct ask *a, struct loaded *ret, struct err *e)
         new_data_open(l.job, l.model, &data, l.data_dir, cache, &l.data, e) < 0)
         return -1;
     warn_left_out(l.data);
+    l.input = a->input;
     l.batch_size = a->batch_size > 0 ? a->batch_size : l.job->fit.validation_batch_size;
     *ret = l;
     l = (struct loaded){ 0 };
@@ -289,6 +302,7 @@ static int write_all(const struct loaded *l, const struct predictions *p, struct
         loader_hint(loader, i + 1 < n ? i + 1 : -1);
         if (p->id != NULL && dataset_texts(l->data, p->id, i * l->batch_size, b.n, &ids, e) < 0)
             return err_wrap(e, "--id");
+        name_input_ids(l->input, &ids);
         exec_predict(x, l->vector, &b);
         for (size_t k = 0; k < p->noutputs; k++)
             values[k] = exec_output(x, k);

@@ -102,6 +102,8 @@ test_flowers_example_learns() {
     want_exit 0 trainyard predict "$dir/run" "$dir/some/rows/03.jpg" "$dir/some/plain" --classes --id path -o "$dir/p.csv" || return
     want_line '/some/rows/03\.jpg,rows,' "$dir/p.csv"
     want_line '/some/plain/00\.png,plain,' "$dir/p.csv"
+    trainyard predict "$dir/run" - --id path <"$dir/some/rows/03.jpg" >"$dir/stdin.csv" || wrong "standard input is not read"
+    want_line '^-,[0-9.e-]+,' "$dir/stdin.csv"
     [ "$(wc -l <"$dir/p.csv")" = 26 ] || wrong "$(wc -l <"$dir/p.csv") lines"
     mv "$dir/some/plain" "$dir/some/dots"
     want_exit 2 trainyard evaluate "$dir/run" "$dir/some" || return
