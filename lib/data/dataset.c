@@ -164,12 +164,25 @@ static bool is_of_arrays(const struct data_spec *spec)
     return spec->format == DATA_IDX || spec->format == DATA_NPY || spec->format == DATA_NPZ;
 }
 
+/* The manifest says what an image becomes. */
+static int check_image(const struct records *r, const struct model *m, struct err *e)
+{
+    char have[128], want[128];
+    if (model_check_input(m, 0, &r->x, NULL) == 0)
+        return 0;
+    return err_set(e, ERR_INPUT,
+                   "the model's input is %s, and imageSize and colorMode make images of %s; change them, or inputShape",
+                   shape_text(&model_input(m, 0)->shape, want), shape_text(&r->x, have));
+}
+
 static int bind_inputs(struct content *c, const struct data_spec *spec, const struct model *m, struct err *e)
 {
     const struct records *r = c->records;
     if (binding_of_inputs(m, &spec->inputs, &r->x_fields, is_of_arrays(spec), &c->inputs, e) < 0)
         return -1;
-    return c->inputs.n > 0 ? 0 : model_check_input(m, 0, &r->x, e);
+    if (c->inputs.n > 0)
+        return 0;
+    return spec->format == DATA_IMAGES ? check_image(r, m, e) : model_check_input(m, 0, &r->x, e);
 }
 
 static int bind_outputs(struct content *c, const struct data_spec *spec, const struct model *m, struct err *e)
