@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/map.h"
 #include "base/rng.h"
 #include "data/transcode.h"
 
@@ -137,17 +138,25 @@ static int check_given(const struct data_place *at, struct err *e)
                       column_names_text(&at->like->classes, all, sizeof(all)));
 }
 
+static void put_all(const struct strlist *names, struct map *ret)
+{
+    for (size_t i = 0; i < names->n; i++)
+        map_put(ret, names->items[i], ret);
+}
+
 /* Each class of the manifest must have a directory, as in Keras; other directories are left out. */
 static int check_listed(const struct data_place *at, struct image_files *f, const struct strlist *found, struct err *e)
 {
+    AUTO_FINI(map) classes = { 0 }, directories = { 0 };
     char all[LIST_TEXT];
+    put_all(&f->classes, &classes);
+    put_all(found, &directories);
     for (size_t i = 0; at->like == NULL && i < f->classes.n; i++)
-        if (!strlist_has(found, f->classes.items[i]))
+        if (map_get(&directories, f->classes.items[i]) == NULL)
             return data_error(at, "classNames", e, "%s has no directory '%s', but %s", f->root, f->classes.items[i],
                               column_names_text(found, all, sizeof(all)));
     for (size_t i = 0; i < found->n; i++)
-        if (!strlist_has(&f->classes, found->items[i]))
-            f->others++;
+        f->others += map_get(&classes, found->items[i]) == NULL;
     return 0;
 }
 
@@ -155,14 +164,15 @@ static int check_listed(const struct data_place *at, struct image_files *f, cons
 static int check_known(const struct data_place *at, const struct image_files *f, const struct strlist *found,
                        struct err *e)
 {
+    AUTO_FINI(map) classes = { 0 };
     char all[LIST_TEXT];
+    put_all(&f->classes, &classes);
     for (size_t i = 0; i < found->n; i++)
-        if (!strlist_has(&f->classes, found->items[i]))
-            return data_error(
-                at, "directory", e,
-                "the directory '%s' of %s is not one of the classes that the run was trained with, %s; move "
-                "it away, or list the classes to read in classNames",
-                found->items[i], f->root, column_names_text(&f->classes, all, sizeof(all)));
+        if (map_get(&classes, found->items[i]) == NULL)
+            return data_error(at, "directory", e,
+                              "the directory '%s' of %s is not one of the classes that the run was trained with, %s; "
+                              "move it away, or list the classes to read in classNames",
+                              found->items[i], f->root, column_names_text(&f->classes, all, sizeof(all)));
     return 0;
 }
 
@@ -172,11 +182,10 @@ static int find_classes(const struct data_place *at, struct image_files *f, stru
     if (check_given(at, e) < 0 || list_classes(f, &found, e) < 0)
         return -1;
     if (found.n == 0)
-        return data_error(
-            at, "directory", e,
-            "%s has no directories; each class needs one with its images (for images without labels write "
-            "label: \"\")",
-            f->root);
+        return data_error(at, "directory", e,
+                          "%s has no directories; each class needs one with its images (for images without labels "
+                          "write label: \"\")",
+                          f->root);
     const struct strlist *listed = &at->spec->images.class_names;
     const struct strlist *classes = at->like != NULL ? &at->like->classes : listed->n > 0 ? listed : &found;
     for (size_t i = 0; i < classes->n; i++)

@@ -26,6 +26,7 @@ static int image_spec_size(struct data_spec *d, const struct node *n, struct err
 
 static int image_spec_classes(struct data_spec *d, const struct node *n, struct err *e)
 {
+    AUTO_FINI(map) seen = { 0 };
     struct node names = node_get(n, "classNames");
     if (!node_present(&names))
         return 0;
@@ -39,7 +40,7 @@ static int image_spec_classes(struct data_spec *d, const struct node *n, struct 
         const char *name;
         if (data_parts_column(&item, number, &name, e) < 0)
             return -1;
-        if (strlist_has(&d->images.class_names, name))
+        if (map_put(&seen, name, d) != NULL)
             return node_error(&item, e, "class '%s' is named twice", name);
         strlist_add(&d->images.class_names, name);
     }
