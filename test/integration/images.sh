@@ -18,15 +18,25 @@ test_digits_cnn_learns() {
     want_line 'Test loss: [0-9.]+, Test accuracy: (0\.9[6-9]|1)'
 }
 
+# one_hash_everywhere [FLAG...]: the synchronous job.yaml of two epochs gives the same weights with one worker, two workers, two
+# threads, and with a stop between the epochs.
+one_hash_everywhere() {
+    local name
+    sync_run one "$@" --replicas ps=1,worker=1 || return
+    sync_run two "$@" --replicas ps=2,worker=2 || return
+    sync_run parts "$@" --replicas ps=1,worker=1 --set fit.epochs=1 || return
+    sync_run parts "$@" --replicas ps=1,worker=1 --resume || return
+    sed -i 's/updates: sync, replicasToAggregate: 2/name: Mirrored, replicas: 2/; /replicaSpecs:/,$d' "$dir/job.yaml"
+    sync_run threads "$@" || return
+    for name in two parts threads; do
+        [ -n "$(hash_of one)" ] && [ "$(hash_of $name)" = "$(hash_of one)" ] || wrong "1 worker gives '$(hash_of one)', $name '$(hash_of $name)'"
+    done
+}
+
 # Convolutions, pooling and the sums of their gradients have the same bits in every process and thread.
 test_a_convolutional_network_has_one_hash() {
     sed 's/updates: async/updates: sync, replicasToAggregate: 2/; s/epochs: 20/epochs: 2/' "$data/digits-cnn.yaml" >"$dir/job.yaml"
-    sync_run one --replicas ps=1,worker=1 || return
-    sync_run two --replicas ps=2,worker=2 || return
-    sed -i 's/updates: sync, replicasToAggregate: 2/name: Mirrored, replicas: 2/; /replicaSpecs:/,$d' "$dir/job.yaml"
-    sync_run threads || return
-    [ -n "$(hash_of one)" ] && [ "$(hash_of two)" = "$(hash_of one)" ] && [ "$(hash_of threads)" = "$(hash_of one)" ] ||
-        wrong "1 worker gives '$(hash_of one)', 2 workers '$(hash_of two)', 2 threads '$(hash_of threads)'"
+    one_hash_everywhere
 }
 
 # What augmentation draws depends on the example alone: not on the process or thread that computes it, and not on a stop.
@@ -35,16 +45,7 @@ test_augmented_images_are_the_same_everywhere() {
         -e 's/^      - Rescaling.*/      - RandomTranslation: {height_factor: 0.1, width_factor: 0.1}\n      - RandomRotation: {factor: 0.05}\n&/' \
         -e 's/^      - Rescaling.*/      - RandomCrop: {height: 7, width: 7}\n      - RandomBrightness: {factor: 0.1, value_range: [0, 16]}\n&/' \
         "$data/digits-cnn.yaml" >"$dir/job.yaml"
-    sync_run one --replicas ps=1,worker=1 || return
-    sync_run two --replicas ps=2,worker=2 || return
-    sync_run parts --replicas ps=1,worker=1 --set fit.epochs=1 || return
-    sync_run parts --replicas ps=1,worker=1 --resume || return
-    sed -i 's/updates: sync, replicasToAggregate: 2/name: Mirrored, replicas: 2/; /replicaSpecs:/,$d' "$dir/job.yaml"
-    sync_run threads || return
-    local name
-    for name in two parts threads; do
-        [ -n "$(hash_of one)" ] && [ "$(hash_of $name)" = "$(hash_of one)" ] || wrong "1 worker gives '$(hash_of one)', $name '$(hash_of $name)'"
-    done
+    one_hash_everywhere
 }
 
 # cifar_records FIRST N: records of CIFAR-10, as escapes of printf. A class has a colour; there is noise around it.
@@ -117,14 +118,5 @@ test_directories_of_images_have_one_hash() {
     tar -C "$dir" -xzf test/data/images/patterns.tar.gz
     sed -e 's/180/24/g; s/flower_photos/patterns/; s/epochs: 15, batchSize: 32/epochs: 2, batchSize: 16/' \
         -e 's/^  fit:/  strategy: {updates: sync, replicasToAggregate: 2}\n&/; /storage:/d; /replicaSpecs:/,$d' "$data/flowers.yaml" >"$dir/job.yaml"
-    sync_run one --data-dir "$dir" --replicas ps=1,worker=1 || return
-    sync_run two --data-dir "$dir" --replicas ps=2,worker=2 || return
-    sync_run parts --data-dir "$dir" --replicas ps=1,worker=1 --set fit.epochs=1 || return
-    sync_run parts --data-dir "$dir" --replicas ps=1,worker=1 --resume || return
-    sed -i 's/updates: sync, replicasToAggregate: 2/name: Mirrored, replicas: 2/' "$dir/job.yaml"
-    sync_run threads --data-dir "$dir" || return
-    local name
-    for name in two parts threads; do
-        [ -n "$(hash_of one)" ] && [ "$(hash_of $name)" = "$(hash_of one)" ] || wrong "1 worker gives '$(hash_of one)', $name '$(hash_of $name)'"
-    done
+    one_hash_everywhere --data-dir "$dir"
 }
