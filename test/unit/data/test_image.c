@@ -31,7 +31,7 @@ static float *room_for(const struct image_form *f)
     return xcalloc((size_t)(f->height * f->width * f->channels), sizeof(float));
 }
 
-/* NULL: it is an error. */
+/* It must be readable. */
 static float *read_image(const char *name, const struct image_form *f)
 {
     AUTO(file_map) *map = open_image(name);

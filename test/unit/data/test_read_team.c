@@ -43,16 +43,24 @@ static int numbers_read(const struct records *r, const int64_t *which, size_t n,
 
 static const struct records_ops NUMBERS = { .read = numbers_read };
 
-static struct numbers numbers_new(void)
+static void numbers_init(struct numbers *s)
 {
-    struct numbers s = {
+    *s = (struct numbers){
         .records = { .ops = &NUMBERS, .n = ROWS, .x_type = DT_FLOAT, .has_labels = true, .has_weights = true },
         .damaged = { -1, -1 }
     };
-    s.records.x = shape_of(1, (int64_t[]){ WIDTH });
-    s.records.y = shape_of(0, NULL);
-    return s;
+    s->records.x = shape_of(1, (int64_t[]){ WIDTH });
+    s->records.y = shape_of(0, NULL);
+    mutex_init(&s->lock);
+    cond_init(&s->changed);
 }
+
+static void numbers_fini(struct numbers *s)
+{
+    cond_fini(&s->changed);
+    mutex_fini(&s->lock);
+}
+DEFINE_AUTO_FINI(numbers, numbers_fini);
 
 struct room {
     int64_t which[ROWS];
@@ -81,7 +89,8 @@ static void check_rows(const struct room *r)
 
 START_TEST(all_rows_are_read_once)
 {
-    struct numbers s = numbers_new();
+    AUTO_FINI(numbers) s;
+    numbers_init(&s);
     AUTO(read_team) *t = read_team_new(&s.records, (size_t)_i);
     struct room room = { .x = { { 0 } } };
     struct read_rows rows = rows_of(&room);
@@ -98,59 +107,50 @@ END_TEST
 /* Each read waits until all threads and the caller are reading. */
 START_TEST(all_threads_read)
 {
-    struct numbers s = numbers_new();
+    AUTO_FINI(numbers) s;
+    numbers_init(&s);
+    AUTO(read_team) *t = read_team_new(&s.records, READ_TEAM_MAX + 5);
     struct room room = { .x = { { 0 } } };
     struct read_rows rows = rows_of(&room);
     struct err e;
-    mutex_init(&s.lock);
-    cond_init(&s.changed);
     s.wanted = READ_TEAM_MAX + 1;
-    {
-        AUTO(read_team) *t = read_team_new(&s.records, READ_TEAM_MAX + 5);
-        ck_ok_e(read_team_read(t, &rows, &e));
-    }
+    ck_ok_e(read_team_read(t, &rows, &e));
     check_rows(&room);
-    cond_fini(&s.changed);
-    mutex_fini(&s.lock);
 }
 END_TEST
 
 /* Two neighbours are damaged and are read at the same time. */
 START_TEST(the_first_damaged_record_is_the_error)
 {
-    struct numbers s = numbers_new();
+    AUTO_FINI(numbers) s;
+    numbers_init(&s);
+    AUTO(read_team) *t = read_team_new(&s.records, 1);
     struct room room;
     struct read_rows rows = rows_of(&room);
     struct err e = { .code = ERR_NONE };
-    mutex_init(&s.lock);
-    cond_init(&s.changed);
     s.damaged[0] = ROWS - 1;
     s.damaged[1] = ROWS - 2;
-    {
-        AUTO(read_team) *t = read_team_new(&s.records, 1);
-        for (int i = 0; i < TURNS; i++) {
-            s.inside = 0;
-            s.wanted = 2;
-            ck_assert_int_eq(read_team_read(t, &rows, &e), -1);
-            ck_assert_str_eq(e.msg, "record 99");
-            ck_assert_int_eq(e.code, ERR_INPUT);
-            s.inside = 0;
-            ck_assert_int_eq(read_team_read(t, &rows, NULL), -1);
-        }
-        s.damaged[0] = s.damaged[1] = -1;
-        s.wanted = 0;
-        ck_ok_e(read_team_read(t, &rows, &e));
-        check_rows(&room);
+    s.wanted = 2;
+    for (int i = 0; i < TURNS; i++) {
+        s.inside = 0;
+        ck_assert_int_eq(read_team_read(t, &rows, &e), -1);
+        ck_assert_str_eq(e.msg, "record 99");
+        ck_assert_int_eq(e.code, ERR_INPUT);
+        s.inside = 0;
+        ck_assert_int_eq(read_team_read(t, &rows, NULL), -1);
     }
-    cond_fini(&s.changed);
-    mutex_fini(&s.lock);
+    s.damaged[0] = s.damaged[1] = -1;
+    s.wanted = 0;
+    ck_ok_e(read_team_read(t, &rows, &e));
+    check_rows(&room);
 }
 END_TEST
 
 /* After the error no further records are read. */
 START_TEST(a_damaged_record_ends_the_batch)
 {
-    struct numbers s = numbers_new();
+    AUTO_FINI(numbers) s;
+    numbers_init(&s);
     AUTO(read_team) *t = read_team_new(&s.records, 0);
     struct room room;
     struct read_rows rows = rows_of(&room);
@@ -172,7 +172,8 @@ static void read_many(void *user)
 
 START_TEST(several_callers_share_the_threads)
 {
-    struct numbers s = numbers_new();
+    AUTO_FINI(numbers) s;
+    numbers_init(&s);
     AUTO(read_team) *t = read_team_new(&s.records, 2);
     struct thread callers[CALLERS] = { { .started = false } };
     for (int i = 0; i < CALLERS; i++)
