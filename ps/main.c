@@ -2,12 +2,12 @@
  * the job. After a signal it waits some time first, so that the chief can save the state that it holds. */
 #include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
 #include "base/stop.h"
+#include "base/thread.h"
 #include "net/address.h"
 #include "options.h"
 #include "pages.h"
@@ -83,8 +83,8 @@ static int max_wait(const struct options *o, int64_t *ret_ms, struct err *e)
 
 static int threads(const struct options *o)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return o->threads > 0 ? (int)o->threads : (int)MIN(MAX(cores, THREADS_LEAST), THREADS_MOST);
+    int cpus = (int)thread_cpus();
+    return o->threads > 0 ? (int)o->threads : MIN(MAX(cpus, THREADS_LEAST), THREADS_MOST);
 }
 
 /* Where no chief is listed, one may exist all the same: TFJob's enableDynamicWorker does not tell a ps. */
