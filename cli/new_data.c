@@ -61,16 +61,16 @@ static json_t *list_of(const struct strlist *names)
 /* The labels of images are directories; without labels any files and directories will do. */
 static int put_images(json_t *data, const struct new_data *ask, struct err *e)
 {
-    if (ask->wants_labels && ask->files->n > 1)
-        return err_set(e, ERR_INPUT, "the run's data are images: name one directory, with a directory for each class");
-    if (ask->wants_labels) {
-        json_object_del(data, "files");
-        json_object_set_new(data, "directory", json_string(ask->files->items[0]));
+    if (!ask->wants_labels) {
+        json_object_del(data, "directory");
+        json_object_del(data, "classNames");
+        json_object_set_new(data, "files", list_of(ask->files));
         return 0;
     }
-    json_object_del(data, "directory");
-    json_object_del(data, "classNames");
-    json_object_set_new(data, "files", list_of(ask->files));
+    if (ask->files->n > 1)
+        return err_set(e, ERR_INPUT, "the run's data are images: name one directory, with a directory for each class");
+    json_object_del(data, "files");
+    json_object_set_new(data, "directory", json_string(ask->files->items[0]));
     return 0;
 }
 
