@@ -409,11 +409,32 @@ static int read_shape(const struct node *n, struct data_column *c, struct err *e
     return 0;
 }
 
-static int read_feature(const struct node *n, struct data_column *c, struct err *e)
+/* The bytes of a PNG or JPEG file, which become an image of the column's shape. */
+static int read_image(const struct node *n, const struct image_spec *as, struct data_column *c, struct err *e)
+{
+    struct node shape = node_get(n, "shape"), fallback = node_get(n, "default");
+    const int64_t *dim = c->shape.dim;
+    if (node_present(&fallback))
+        return node_error(&fallback, e, "an image has no default");
+    if (c->shape.rank != 3 || (dim[2] != 1 && dim[2] != 3 && dim[2] != 4))
+        return node_error(node_present(&shape) ? &shape : n, e,
+                          "an image needs its shape: [height, width, channels], with 1, 3 or 4 channels");
+    if (MAX(dim[0], dim[1]) > IMAGE_SIDE_MAX || dim[0] * dim[1] > IMAGE_PIXELS_MAX)
+        return node_error(&shape, e, "has more than %d pixels, or more than %d in a row or column", IMAGE_PIXELS_MAX,
+                          IMAGE_SIDE_MAX);
+    c->image = (struct image_form){ .height = dim[0],
+                                    .width = dim[1],
+                                    .channels = (int)dim[2],
+                                    .interpolation = as->interpolation,
+                                    .crop = as->crop_to_aspect_ratio };
+    return 0;
+}
+
+static int read_feature(const struct node *n, const struct image_spec *images, struct data_column *c, struct err *e)
 {
     static const char *const KEYS[] = { "name", "type", "shape", "default" };
-    static const char *const TYPES[] = { "float", "int64", "bytes" };
-    static const enum column_type MEANING[] = { COLUMN_FLOAT, COLUMN_INT, COLUMN_BYTES };
+    static const char *const TYPES[] = { "float", "int64", "bytes", "image" };
+    static const enum column_type MEANING[] = { COLUMN_FLOAT, COLUMN_INT, COLUMN_BYTES, COLUMN_IMAGE };
     struct node name_node = node_get(n, "name"), type_node = node_get(n, "type");
     const char *name;
     size_t type;
@@ -422,7 +443,9 @@ static int read_feature(const struct node *n, struct data_column *c, struct err 
         return -1;
     c->name = xstrdup(name);
     c->type = MEANING[type];
-    return read_shape(n, c, e) < 0 ? -1 : column_read_default(n, c, e);
+    if (read_shape(n, c, e) < 0 || (c->type == COLUMN_IMAGE && read_image(n, images, c, e) < 0))
+        return -1;
+    return column_read_default(n, c, e);
 }
 
 static int place_features(const struct data_place *at, struct data_columns *c, struct err *e)
@@ -433,10 +456,29 @@ static int place_features(const struct data_place *at, struct data_columns *c, s
         if (!c->c[i].is_label && !c->c[i].is_weight && add_feature(c, &c->c[i], e) < 0)
             return -1;
     for (size_t i = 0; i < c->n; i++)
-        if (c->c[i].is_weight && (c->c[i].count != 1 || c->c[i].type == COLUMN_BYTES))
+        if (c->c[i].is_weight && (c->c[i].count != 1 || (c->c[i].type != COLUMN_FLOAT && c->c[i].type != COLUMN_INT)))
             return data_error(at, "sampleWeight", e, "feature '%s' must be one number: type float or int64, no shape",
                               c->c[i].name);
     return some_features(at, c, e);
+}
+
+bool columns_have_images(const struct data_columns *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->c[i].type == COLUMN_IMAGE)
+            return true;
+    return false;
+}
+
+static int check_image_fields(const struct data_place *at, const struct data_columns *c, struct err *e)
+{
+    static const char *const KEYS[] = { "interpolation", "cropToAspectRatio" };
+    for (size_t i = 0; i < COUNT_OF(KEYS) && !columns_have_images(c); i++) {
+        struct node value = node_get(&at->spec->node, KEYS[i]);
+        if (node_present(&value))
+            return node_error(&value, e, "says how images are resized, but no column has type: image");
+    }
+    return 0;
 }
 
 int columns_of_spec(const struct data_place *at, struct data_columns *ret, struct err *e)
@@ -454,13 +496,13 @@ int columns_of_spec(const struct data_place *at, struct data_columns *ret, struc
     for (size_t i = 0; i < n; i++) {
         struct node item = node_item(columns, i);
         c.n = i + 1;
-        if (node_object(&item, e) < 0 || read_feature(&item, &c.c[i], e) < 0)
+        if (node_object(&item, e) < 0 || read_feature(&item, &at->spec->images, &c.c[i], e) < 0)
             return -1;
         if (find_column(&c, c.c[i].name) >= 0)
             return node_error(&item, e, "feature '%s' is described twice", c.c[i].name);
         index_name(&c, i);
     }
-    if (place_features(at, &c, e) < 0)
+    if (place_features(at, &c, e) < 0 || check_image_fields(at, &c, e) < 0)
         return -1;
     *ret = c;
     c = (struct data_columns){ .c = NULL };
@@ -478,6 +520,8 @@ static uint64_t column_hash(const struct data_column *c)
         h = hash64_mix(h, true);
     for (size_t i = 0; c->type == COLUMN_DATE && i < c->count; i++)
         h = hash64_mix(h, c->parts[i]);
+    if (c->type == COLUMN_IMAGE)
+        h = hash64_mix(h, (uint64_t)c->image.interpolation * 2 + c->image.crop);
     if (c->format != NULL)
         h = hash64(c->format, strlen(c->format), h);
     h = hash64_mix(h, hash64(&c->fallback, sizeof(c->fallback), 0));

@@ -15,8 +15,9 @@
 
 #include "base/map.h"
 #include "data/files.h"
+#include "data/image.h"
 
-enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_BYTES, COLUMN_DATE };
+enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_BYTES, COLUMN_DATE, COLUMN_IMAGE };
 
 struct data_column {
     char *name;
@@ -36,6 +37,7 @@ struct data_column {
     enum date_part parts[DATE_PART_COUNT]; /* date: its `count` numbers */
     char *format;                          /* date: NULL: ISO 8601 */
     struct shape shape;                    /* tfrecord */
+    struct image_form image;               /* image: what its bytes become; the same as the shape */
     size_t count;                          /* numbers an example; in csv 1, but for one_hot and dates */
 };
 
@@ -63,6 +65,7 @@ const struct data_column *columns_find(const struct data_columns *c, bool label,
 struct record_fields columns_fields(const struct data_columns *c, bool label);
 /* Their names, in the order of the numbers. `ret` must be empty. */
 void columns_names(const struct data_columns *c, struct column_names *ret);
+bool columns_have_images(const struct data_columns *c);
 /* tfrecord: the job names them all. */
 MUST_USE int columns_of_spec(const struct data_place *at, struct data_columns *ret, struct err *e);
 

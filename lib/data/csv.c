@@ -420,7 +420,7 @@ int csv_open(const struct data_place *at, struct records **ret, struct err *e)
     struct csv *c = xcalloc(1, sizeof(*c));
     AUTO(records) *r = &c->records;
     r->ops = &CSV_OPS;
-    r->parsed = true;
+    r->cost = READ_PARSES;
     r->x_type = DT_FLOAT;
     c->at = at;
 

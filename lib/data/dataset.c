@@ -47,7 +47,7 @@ int dataset_open(const struct data_spec *spec, const char *base_dir, const char 
     d->fingerprint = hash64_mix(r->fingerprint, (uint64_t)spec->format);
     d->content = xcalloc(1, sizeof(*d->content));
     d->content->users = 1;
-    d->content->team = r->parsed && r->random_access ? read_team_new(r, thread_cpus() - 1) : NULL;
+    d->content->team = r->cost == READ_DECODES ? read_team_new(r, thread_cpus() - 1) : NULL;
     d->content->records = TAKE(r);
     *ret = d;
     return 0;

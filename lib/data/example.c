@@ -18,6 +18,7 @@ static const uint32_t LIST_OF[] = {
     [COLUMN_FLOAT] = FIELD_FLOAT_LIST,
     [COLUMN_INT] = FIELD_INT64_LIST,
     [COLUMN_BYTES] = FIELD_BYTES_LIST,
+    [COLUMN_IMAGE] = FIELD_BYTES_LIST,
 };
 
 static int malformed(struct err *e)
@@ -123,32 +124,52 @@ static const char *encoded_image(const void *data, size_t n)
 
 static int several_strings(const struct target *t, struct err *e)
 {
+    if (t->column->type == COLUMN_IMAGE)
+        return err_set(e, ERR_INPUT, "feature '%s' holds %zu strings; write one image", t->column->name, t->strings);
     return err_set(e, ERR_INPUT, "feature '%s' holds %zu strings; write one of %zu bytes", t->column->name, t->strings,
                    t->column->count);
 }
 
-/* One value whose bytes are the numbers (what tf.io.decode_raw reads as uint8). */
+/* What tf.io.decode_raw reads as uint8. */
+static int put_raw(struct target *t, const void *data, size_t n, struct err *e)
+{
+    t->n += n;
+    const char *image = t->n != t->column->count ? encoded_image(data, n) : NULL;
+    if (image != NULL)
+        return err_set(
+            e, ERR_INPUT,
+            "feature '%s' holds a %s image; declare it with type: image, and shape: [height, width, channels]",
+            t->column->name, image);
+    if (t->n != t->column->count || t->strings > 1)
+        return 0;
+    if (t->floats != NULL)
+        dtype_float_converter(DT_UINT8, false)(data, t->floats, n);
+    else
+        *t->label = *(const unsigned char *)data;
+    return 0;
+}
+
+static int put_image(struct target *t, const void *data, size_t n, struct err *e)
+{
+    t->n = t->column->count;
+    if (t->strings > 1)
+        return 0;
+    return image_read(data, n, &t->column->image, t->floats, e) < 0 ? err_wrap(e, "feature '%s'", t->column->name) : 0;
+}
+
+/* One value: the numbers themselves, or the bytes of an image. */
 static int take_bytes_list(struct reader *r, struct target *t, struct err *e)
 {
+    int (*const put)(struct target *, const void *, size_t, struct err *) =
+        t->column->type == COLUMN_IMAGE ? put_image : put_raw;
     struct pb_field f;
     int rc;
     while ((rc = pb_next(r, &f)) == 1) {
         if (f.number != 1 || f.type != PB_BYTES)
             continue;
-        t->n += f.size;
         t->strings++;
-        const char *image = t->n != t->column->count ? encoded_image(f.data, f.size) : NULL;
-        if (image != NULL)
-            return err_set(e, ERR_INPUT,
-                           "feature '%s' holds a %s image, which is not decoded here; write its pixels: "
-                           "tf.io.decode_image(...).numpy().tobytes()",
-                           t->column->name, image);
-        if (t->n != t->column->count || t->strings > 1)
-            continue;
-        if (t->floats != NULL)
-            dtype_float_converter(DT_UINT8, false)(f.data, t->floats, f.size);
-        else
-            *t->label = *(const unsigned char *)f.data;
+        if (put(t, f.data, f.size, e) < 0)
+            return -1;
     }
     if (rc < 0)
         return malformed(e);
@@ -265,7 +286,8 @@ static int no_values(const struct data_column *c, enum presence presence, struct
         [IS_EMPTY_LIST] = { "feature", " is an empty list" },
     };
     const char *cure = c->is_label ? "the label is missing, and an example without a label cannot be trained on"
-                                   : "set its 'default' in columns to allow that";
+                       : c->type == COLUMN_IMAGE ? "an image has no default"
+                                                 : "set its 'default' in columns to allow that";
     return err_set(e, ERR_INPUT, "%s '%s'%s; %s", FACTS[presence].before, c->name, FACTS[presence].after, cure);
 }
 

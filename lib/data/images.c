@@ -176,7 +176,7 @@ int images_open(const struct data_place *at, struct records **ret, struct err *e
     AUTO(records) *r = &s->records;
     r->ops = &IMAGES_OPS;
     r->random_access = true;
-    r->parsed = true;
+    r->cost = READ_DECODES;
     r->x_type = DT_FLOAT;
     if (image_files_find(at, &s->files, e) < 0)
         return -1;

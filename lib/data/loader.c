@@ -141,7 +141,7 @@ int loader_new(const struct dataset *d, const struct ordinal_space *space, const
     l->x_count = shape_elements(&r->x);
     l->y_count = label_count(r);
     make_ranges(l, labels_of);
-    l->slots = r->parsed ? SLOTS : SLOTS - 1;
+    l->slots = r->cost == READ_COPIES ? SLOTS - 1 : SLOTS;
     mutex_init(&l->lock);
     cond_init(&l->changed);
     if (make_buffers(l, e) < 0)
@@ -297,7 +297,7 @@ static bool take_ahead(struct loader *l, int64_t ordinal, int *ret_rc, struct er
 
 bool loader_prefetches(const struct loader *l)
 {
-    return l->records->parsed;
+    return l->records->cost != READ_COPIES;
 }
 
 void loader_hint(struct loader *l, int64_t next_ordinal)

@@ -24,13 +24,17 @@ struct record_fields {
     size_t n;               /* 0: the row has no parts */
 };
 
+/* What reading a record is: a copy; or parsing, so that batches are prepared ahead; or decoding an image, so that
+ * several threads share a batch. */
+enum read_cost { READ_COPIES, READ_PARSES, READ_DECODES };
+
 struct records {
     const struct records_ops *ops;
     int64_t n;          /* examples, at least one */
     bool random_access; /* every record costs the same; else they are read best in the order of the files */
-    bool parsed;        /* reading one costs much more than a copy, so that batches are prepared ahead */
-    struct shape x, y;  /* of one example */
-    enum dtype x_type;  /* what read() writes to x: DT_FLOAT, or DT_UINT8 where the file holds that */
+    enum read_cost cost;
+    struct shape x, y; /* of one example */
+    enum dtype x_type; /* what read() writes to x: DT_FLOAT, or DT_UINT8 where the file holds that */
     bool has_labels;
     bool integer_labels; /* y is () and read() writes int32_t, else float */
     bool has_weights;

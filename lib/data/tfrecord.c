@@ -158,7 +158,8 @@ static int describe_label(const struct data_place *at, struct tfrecord *t, struc
         return 0;
     const struct data_column *c = &t->columns.c[t->columns.label];
     r->has_labels = true;
-    r->integer_labels = t->columns.n_labels == 1 && c->type != COLUMN_FLOAT && c->count == 1;
+    bool integer = c->type == COLUMN_INT || c->type == COLUMN_BYTES;
+    r->integer_labels = t->columns.n_labels == 1 && integer && c->count == 1;
     if (r->integer_labels)
         r->y = shape_of(0, NULL);
     else
@@ -183,8 +184,8 @@ static int check_columns(const struct data_place *at, const struct data_columns 
     return 0;
 }
 
-/* Memory for a large example is allocated only when the first record can hold one: each number takes at least a byte.
- * Of a small one the decoder finds what is missing. */
+/* Memory for a large example is allocated only when the first record can hold one: each number takes at least a byte,
+ * except those of an image. Of a small one the decoder finds what is missing. */
 static int check_first_size(const struct data_place *at, const struct tfrecord *t, struct err *e)
 {
     const struct data_file *f = NULL;
@@ -195,7 +196,7 @@ static int check_first_size(const struct data_place *at, const struct tfrecord *
     size_t wanted = 0, size;
     for (size_t i = 0; i < t->columns.n; i++) {
         const struct data_column *c = &t->columns.c[i];
-        if (!c->has_default && size_add(wanted, c->count, &wanted, NULL) < 0)
+        if (!c->has_default && c->type != COLUMN_IMAGE && size_add(wanted, c->count, &wanted, NULL) < 0)
             wanted = SIZE_MAX;
     }
     if (f == NULL || take_record(f, 0, &p, &message, &size, e) < 0)
@@ -237,12 +238,12 @@ int tfrecord_open(const struct data_place *at, struct records **ret, struct err 
     struct tfrecord *t = xcalloc(1, sizeof(*t));
     AUTO(records) *r = &t->records;
     r->ops = &TFRECORD_OPS;
-    r->parsed = true;
     r->x_type = DT_FLOAT;
 
     if (columns_of_spec(at, &t->columns, e) < 0 || check_columns(at, &t->columns, e) < 0)
         return -1;
     t->plan.columns = &t->columns;
+    r->cost = columns_have_images(&t->columns) ? READ_DECODES : READ_PARSES;
     r->has_weights = t->columns.weighted;
     describe_features(t);
     r->x_fields = columns_fields(&t->columns, false);

@@ -18,7 +18,7 @@ static const char *const IMAGE_INTERPOLATIONS[] = { "bilinear", "nearest" };
 static const char *const TEXT_ENCODINGS[] = { "auto", "utf-8", "utf-16", "latin-1" };
 static const char *const CSV_TYPES[] = { "float", "int", "category", "date" };
 static const char *const ENCODINGS[] = { "one_hot", "int" };
-static const char *const TFRECORD_TYPES[] = { "float", "int64", "bytes" };
+static const char *const TFRECORD_TYPES[] = { "float", "int64", "bytes", "image" };
 
 const char *const DATA_MISSING_NAMES[] = {
     [MISSING_ERROR] = "error", [MISSING_DROP] = "drop", [MISSING_MEAN] = "mean", [MISSING_MODE] = "mode"
@@ -51,9 +51,10 @@ static const struct field ROWS[] = {
       .help = "images: the channels of an example, 3, 4 or 1; images of other channels are converted." },
     { "interpolation", FIELD_CHOICE, DEST(images.interpolation), .names = IMAGE_INTERPOLATIONS,
       .nnames = COUNT_OF(IMAGE_INTERPOLATIONS), .nworking = COUNT_OF(IMAGE_INTERPOLATIONS), .fallback = "bilinear",
-      .help = "images: how they are resized." },
+      .help = "images, tfrecord: how images are resized." },
     { "cropToAspectRatio", FIELD_BOOL, DEST(images.crop_to_aspect_ratio), .fallback = "false",
-      .help = "images: cut off what does not have the form of `imageSize`, at both ends, instead of distorting it." },
+      .help = "images, tfrecord: cut off what does not have the form of `imageSize`, at both ends, instead of "
+              "distorting it." },
     { "classNames", FIELD_OWN, .type_text = "list of names", .fallback_text = "the directories, by name",
       .help = "images: the directories of the classes 0, 1, ..." },
     { "encoding", FIELD_CHOICE, DEST(encoding), .names = TEXT_ENCODINGS, .nnames = COUNT_OF(TEXT_ENCODINGS),
@@ -84,7 +85,7 @@ static const struct field ROWS[] = {
               "(with a `vocabulary`, a list or `auto`, and `encoding`: `one_hot`, a number 0 or 1 for each word, or "
               "`int`, the word's "
               "number) and date (with `parts` and `format`). tfrecord: `{name: image, type: float, shape: [28, 28]}`; "
-              "types are float, int64, bytes. "
+              "types are float, int64, bytes, and image (PNG or JPEG). "
               "`default` replaces a missing value." },
     { "dropColumns", FIELD_LIST, DEST(drop_columns), .type_text = "list of names",
       .help = "csv: all columns except these are features, in the order of the file; `columns` then only describes "
@@ -499,8 +500,8 @@ static const struct {
     { "directory", 1u << DATA_IMAGES },
     { "imageSize", 1u << DATA_IMAGES },
     { "colorMode", 1u << DATA_IMAGES },
-    { "interpolation", 1u << DATA_IMAGES },
-    { "cropToAspectRatio", 1u << DATA_IMAGES },
+    { "interpolation", 1u << DATA_IMAGES | 1u << DATA_TFRECORD },
+    { "cropToAspectRatio", 1u << DATA_IMAGES | 1u << DATA_TFRECORD },
     { "classNames", 1u << DATA_IMAGES },
     { "encoding", 1u << DATA_CSV },
     { "header", 1u << DATA_CSV },

@@ -88,7 +88,7 @@ struct data_parts { /* in the order of the manifest */
     size_t n; /* 0: not given */
 };
 
-/* Of format images. */
+/* Of format images; of tfrecord interpolation and crop_to_aspect_ratio. */
 struct image_spec {
     const char *directory; /* NULL where `files` names them */
     int64_t height, width; /* of each example */
@@ -115,7 +115,7 @@ struct data_spec {
     enum data_missing missing;         /* csv: what becomes of an example without a value; default error */
     struct node columns;               /* csv: optional [{name, type: float|int|category|date, vocabulary: [..]|auto,
                                           encoding: one_hot|int, parts: [..], format, default, missing}];
-                                          tfrecord: [{name, type: float|int64|bytes, shape}] */
+                                          tfrecord: [{name, type: float|int64|bytes|image, shape}] */
     struct node drop_columns; /* csv: names; with it all other columns are features, and `columns` only describes */
     struct strlist label;   /* csv: names or indexes of columns ("-1" = last, the default); tfrecord: names of features;
                                cifar: fine or coarse; images: "directory".

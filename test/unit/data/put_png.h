@@ -14,15 +14,10 @@ static inline void png_chunk(struct buf *out, const char *type, const void *data
     put_u32be(out, (uint32_t)crc32(0, (const unsigned char *)chunk.data, (unsigned)chunk.len));
 }
 
-/* Makes the directories of `name`, too. */
-static inline void put_png(const struct folder *f, const char *name, uint32_t width, uint32_t height, uint8_t value)
+static inline void make_png(struct buf *out, uint32_t width, uint32_t height, uint8_t value)
 {
-    AUTO_FINI(buf) out = BUF_INIT;
     AUTO_FINI(buf) header = BUF_INIT;
     AUTO_FINI(buf) pixels = BUF_INIT;
-    struct err e;
-    auto_free char *path = path_join(f->path, name);
-    auto_free char *directory = path_dir(path);
     put_u32be(&header, width);
     put_u32be(&header, height);
     buf_add(&header, "\x08\0\0\0\0", 5);
@@ -34,10 +29,20 @@ static inline void put_png(const struct folder *f, const char *name, uint32_t wi
     uLongf size = compressBound(pixels.len);
     auto_free unsigned char *packed = xmalloc(size);
     ck_assert_int_eq(compress(packed, &size, (const unsigned char *)pixels.data, pixels.len), Z_OK);
-    buf_add(&out, "\x89PNG\r\n\x1a\n", 8);
-    png_chunk(&out, "IHDR", header.data, header.len);
-    png_chunk(&out, "IDAT", packed, size);
-    png_chunk(&out, "IEND", "", 0);
+    buf_add(out, "\x89PNG\r\n\x1a\n", 8);
+    png_chunk(out, "IHDR", header.data, header.len);
+    png_chunk(out, "IDAT", packed, size);
+    png_chunk(out, "IEND", "", 0);
+}
+
+/* Makes the directories of `name`, too. */
+static inline void put_png(const struct folder *f, const char *name, uint32_t width, uint32_t height, uint8_t value)
+{
+    AUTO_FINI(buf) out = BUF_INIT;
+    struct err e;
+    auto_free char *path = path_join(f->path, name);
+    auto_free char *directory = path_dir(path);
+    make_png(&out, width, height, value);
     ck_ok_e(dir_make(directory, &e));
     ck_ok_e(file_write(path, out.data, out.len, &e));
 }
