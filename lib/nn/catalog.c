@@ -169,7 +169,7 @@ static int parse_list(const struct arg *a, const struct node *n, struct arg_list
 {
     struct arg_list list = { .n = MAX(a->least, 1) };
     bool single = !json_is_array(n->v);
-    if (single && a->most > 1 && a->least != a->most && node_array(n, e) < 0)
+    if (single && !a->or_one && a->most > 1 && a->least != a->most && node_array(n, e) < 0)
         return -1;
     if (!single && node_size(n) != (size_t)a->least && a->least == a->most)
         return node_error(n, e, "has %zu entries; it must have %d", node_size(n), a->least);

@@ -60,6 +60,7 @@ struct arg {
     bool required;
     const char *const *choices; /* NULL-terminated, for ARG_CHOICE */
     int least, most;            /* entries of an ARG_LIST, at most ARG_LIST_MAX */
+    bool or_one;                /* a list of any length may be one number, too */
     const char *text; /* its default as Python writes it: "False", "1", "'x'"; NULL: None. Of ARG_OTHER, ARG_LIST and
                          ARG_UNSUPPORTED */
     bool unwritten;   /* args_config leaves it out */

@@ -164,9 +164,13 @@ static const struct arg GROUP_NORMALIZATION_ARGS[] = {
     LAYER_ARGS, NORMALISED, [GROUPNORM_GROUPS] = ARG_OF("groups", ARG_INTEGER, 32, ARG_COUNT_OR_CHANNELS),
     GAMMA_AND_BETA
 };
-static const struct arg PRELU_ARGS[] = { LAYER_ARGS, ARG_OWN("alpha_initializer", "'zeros'"),
-                                         ARG_OWN("alpha_regularizer", "None"), ARG_REFUSE("alpha_constraint"),
-                                         ARG_TUPLE("shared_axes", ARG_AT_LEAST_ONE, 0, SHAPE_MAX_RANK, "None") };
+static const struct arg PRELU_ARGS[] = {
+    LAYER_ARGS,
+    ARG_OWN("alpha_initializer", "'zeros'"),
+    ARG_OWN("alpha_regularizer", "None"),
+    ARG_REFUSE("alpha_constraint"),
+    { .name = "shared_axes", .kind = ARG_LIST, .range = ARG_AT_LEAST_ONE, .most = SHAPE_MAX_RANK, .or_one = true }
+};
 static const struct arg PERMUTE_ARGS[] = { LAYER_ARGS,
                                            { .name = "dims",
                                              .kind = ARG_LIST,
