@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "job/tfrecord_columns.h"
 
 enum { LIST_TEXT = 400 }; /* of names in a message */
 
@@ -409,25 +410,14 @@ static int read_shape(const struct node *n, struct data_column *c, struct err *e
     return 0;
 }
 
-/* The bytes of a PNG or JPEG file, which become an image of the column's shape. */
-static int read_image(const struct node *n, const struct image_spec *as, struct data_column *c, struct err *e)
+/* The bytes of a PNG or JPEG file, which become an image of the column's shape: lib/job has checked that. */
+static struct image_form image_of(const struct shape *shape, const struct image_spec *as)
 {
-    struct node shape = node_get(n, "shape"), fallback = node_get(n, "default");
-    const int64_t *dim = c->shape.dim;
-    if (node_present(&fallback))
-        return node_error(&fallback, e, "an image has no default");
-    if (c->shape.rank != 3 || (dim[2] != 1 && dim[2] != 3 && dim[2] != 4))
-        return node_error(node_present(&shape) ? &shape : n, e,
-                          "an image needs its shape: [height, width, channels], with 1, 3 or 4 channels");
-    if (MAX(dim[0], dim[1]) > IMAGE_SIDE_MAX || dim[0] * dim[1] > IMAGE_PIXELS_MAX)
-        return node_error(&shape, e, "has more than %d pixels, or more than %d in a row or column", IMAGE_PIXELS_MAX,
-                          IMAGE_SIDE_MAX);
-    c->image = (struct image_form){ .height = dim[0],
-                                    .width = dim[1],
-                                    .channels = (int)dim[2],
-                                    .interpolation = as->interpolation,
-                                    .crop = as->crop_to_aspect_ratio };
-    return 0;
+    return (struct image_form){ .height = shape->dim[0],
+                                .width = shape->dim[1],
+                                .channels = (int)shape->dim[2],
+                                .interpolation = as->interpolation,
+                                .crop = as->crop_to_aspect_ratio };
 }
 
 static int read_feature(const struct node *n, const struct image_spec *images, struct data_column *c, struct err *e)
@@ -443,8 +433,10 @@ static int read_feature(const struct node *n, const struct image_spec *images, s
         return -1;
     c->name = xstrdup(name);
     c->type = MEANING[type];
-    if (read_shape(n, c, e) < 0 || (c->type == COLUMN_IMAGE && read_image(n, images, c, e) < 0))
+    if (read_shape(n, c, e) < 0)
         return -1;
+    if (c->type == COLUMN_IMAGE)
+        c->image = image_of(&c->shape, images);
     return column_read_default(n, c, e);
 }
 
@@ -455,10 +447,11 @@ static int place_features(const struct data_place *at, struct data_columns *c, s
     for (size_t i = 0; i < c->n; i++)
         if (!c->c[i].is_label && !c->c[i].is_weight && add_feature(c, &c->c[i], e) < 0)
             return -1;
-    for (size_t i = 0; i < c->n; i++)
-        if (c->c[i].is_weight && (c->c[i].count != 1 || (c->c[i].type != COLUMN_FLOAT && c->c[i].type != COLUMN_INT)))
-            return data_error(at, "sampleWeight", e, "feature '%s' must be one number: type float or int64, no shape",
-                              c->c[i].name);
+    for (size_t i = 0; i < c->n; i++) {
+        struct node item = node_item(&at->spec->columns, i);
+        if (c->c[i].is_weight && tfrecord_weight_check(at->spec, &item, e) < 0)
+            return -1;
+    }
     return some_features(at, c, e);
 }
 
@@ -468,17 +461,6 @@ bool columns_have_images(const struct data_columns *c)
         if (c->c[i].type == COLUMN_IMAGE)
             return true;
     return false;
-}
-
-static int check_image_fields(const struct data_place *at, const struct data_columns *c, struct err *e)
-{
-    static const char *const KEYS[] = { "interpolation", "cropToAspectRatio" };
-    for (size_t i = 0; i < COUNT_OF(KEYS) && !columns_have_images(c); i++) {
-        struct node value = node_get(&at->spec->node, KEYS[i]);
-        if (node_present(&value))
-            return node_error(&value, e, "says how images are resized, but no column has type: image");
-    }
-    return 0;
 }
 
 int columns_of_spec(const struct data_place *at, struct data_columns *ret, struct err *e)
@@ -502,7 +484,7 @@ int columns_of_spec(const struct data_place *at, struct data_columns *ret, struc
             return node_error(&item, e, "feature '%s' is described twice", c.c[i].name);
         index_name(&c, i);
     }
-    if (place_features(at, &c, e) < 0 || check_image_fields(at, &c, e) < 0)
+    if (place_features(at, &c, e) < 0)
         return -1;
     *ret = c;
     c = (struct data_columns){ .c = NULL };

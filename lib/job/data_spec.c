@@ -5,6 +5,7 @@
 #include "job/data_parts.h"
 #include "job/fields.h"
 #include "job/image_spec.h"
+#include "job/tfrecord_columns.h"
 
 #define DEST(member) .offset = offsetof(struct data_spec, member), .size = sizeof(((struct data_spec *)NULL)->member)
 
@@ -234,7 +235,7 @@ static int check_columns(const struct data_spec *d, struct err *e)
             check_date(d, &column, date, e) < 0)
             return -1;
     }
-    return 0;
+    return d->format == DATA_TFRECORD ? tfrecord_columns_check(d, e) : 0;
 }
 
 static bool label_is_number(const struct data_spec *d)

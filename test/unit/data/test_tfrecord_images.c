@@ -122,6 +122,7 @@ static const struct {
       "1, "
       "1]}, {name: label, type: int64}]}",
       "feature 'image' must be one number" },
+    { SPEC("[1, 1, 1]", ", sampleWeight: '0'"), "feature 'image' must be one number" },
     { "{format: tfrecord, files: t, columns: [{name: image, type: bytes, shape: [1]}, {name: label, type: int64}]}",
       "feature 'image' holds a PNG image; declare it with type: image, and shape: [height, width, channels]" },
     { "{format: tfrecord, files: t, interpolation: nearest, label: \"\", columns: [{name: label, type: int64}]}",
