@@ -417,7 +417,8 @@ static struct image_form image_of(const struct shape *shape, const struct image_
                                 .width = shape->dim[1],
                                 .channels = (int)shape->dim[2],
                                 .interpolation = as->interpolation,
-                                .crop = as->crop_to_aspect_ratio };
+                                .crop = as->crop_to_aspect_ratio,
+                                .cure = "it was damaged when the record was written: write the file again" };
 }
 
 static int read_feature(const struct node *n, const struct image_spec *images, struct data_column *c, struct err *e)

@@ -66,7 +66,7 @@ int image_read(const void *data, size_t n, const struct image_form *form, float 
     if (k->read == NULL)
         return err_set(e, ERR_INPUT, "is %s image; only PNG and JPEG are read: convert it", k->name);
     AUTO_FINI(image_pixels) pixels = IMAGE_PIXELS_INIT;
-    if (k->read(data, n, form->channels, &pixels, e) < 0)
+    if (k->read(data, n, form, &pixels, e) < 0)
         return -1;
     return image_resize(&pixels, form, to, e);
 }

@@ -27,6 +27,7 @@ struct image_form {
     int channels;          /* 1 (gray), 3 (RGB) or 4 (RGB and alpha) */
     enum image_interpolation interpolation;
     bool crop; /* Keras's crop_to_aspect_ratio: the largest part of the middle that has the form's aspect ratio */
+    const char *cure; /* of bytes that end too early, such as "copy the file again": depends on where they come from */
 };
 
 /* Writes height * width * channels floats from 0 to 255 to `to`, rows from top to bottom, channels last. ERR_INPUT says

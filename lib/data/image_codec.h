@@ -26,10 +26,13 @@ DEFINE_AUTO_FINI(image_pixels, image_pixels_fini);
 /* Checks the limits of data/image.h, then allocates. `p` may be released in any case. */
 MUST_USE int image_pixels_alloc(struct image_pixels *p, int64_t height, int64_t width, int channels, struct err *e);
 
-/* A decoder fills `p`, which is empty, and which the caller releases in any case. */
-typedef int image_decoder(const void *data, size_t n, int channels, struct image_pixels *p, struct err *e);
-MUST_USE int image_png_read(const void *data, size_t n, int channels, struct image_pixels *p, struct err *e);
-MUST_USE int image_jpeg_read(const void *data, size_t n, int channels, struct image_pixels *p, struct err *e);
+/* A decoder fills `p`, which is empty, with the channels of `form`, and which the caller releases in any case. */
+typedef int image_decoder(const void *data, size_t n, const struct image_form *form, struct image_pixels *p,
+                          struct err *e);
+MUST_USE int image_png_read(const void *data, size_t n, const struct image_form *form, struct image_pixels *p,
+                            struct err *e);
+MUST_USE int image_jpeg_read(const void *data, size_t n, const struct image_form *form, struct image_pixels *p,
+                             struct err *e);
 
 /* Crops and resizes. */
 MUST_USE int image_resize(const struct image_pixels *from, const struct image_form *form, float *to, struct err *e);

@@ -20,6 +20,7 @@ struct image_jpeg {
     struct jpeg_progress_mgr progress;
     jmp_buf back;
     int channels; /* wanted */
+    const char *cure;
     struct image_pixels *pixels;
     unsigned char *row; /* of CMYK */
     struct err *e;
@@ -58,7 +59,7 @@ static void image_jpeg_nothing(j_decompress_ptr c UNUSED)
 static boolean image_jpeg_end(j_decompress_ptr c)
 {
     struct image_jpeg *j = (struct image_jpeg *)c;
-    err_put(j->e, ERR_INPUT, "cannot be decoded as JPEG: it ends too early: copy the file again");
+    err_put(j->e, ERR_INPUT, "cannot be decoded as JPEG: it ends too early: %s", j->cure);
     longjmp(j->back, 1);
 }
 
@@ -167,9 +168,10 @@ static int image_jpeg_guard(struct image_jpeg *j)
     return image_jpeg_steps(j);
 }
 
-int image_jpeg_read(const void *data, size_t n, int channels, struct image_pixels *pixels, struct err *e)
+int image_jpeg_read(const void *data, size_t n, const struct image_form *form, struct image_pixels *pixels,
+                    struct err *e)
 {
-    struct image_jpeg j = { .channels = channels, .pixels = pixels, .e = e };
+    struct image_jpeg j = { .channels = form->channels, .cure = form->cure, .pixels = pixels, .e = e };
     image_jpeg_connect(&j, data, n);
     int rc = image_jpeg_guard(&j);
     jpeg_destroy_decompress(&j.c);

@@ -19,6 +19,7 @@ struct image_png {
     const unsigned char *data;
     size_t left;
     int channels; /* wanted */
+    const char *cure;
     struct image_pixels *pixels;
     bool no_memory;
     struct err *e;
@@ -41,8 +42,10 @@ static void image_png_ignore(png_struct *png UNUSED, const char *what UNUSED)
 static void image_png_take(png_struct *png, unsigned char *to, size_t n)
 {
     struct image_png *p = png_get_io_ptr(png);
-    if (n > p->left)
-        png_error(png, "it ends too early: copy the file again");
+    if (n > p->left) {
+        err_put(p->e, ERR_INPUT, "cannot be decoded as PNG: it ends too early: %s", p->cure);
+        png_longjmp(png, 1);
+    }
     memcpy(to, p->data, n);
     p->data += n;
     p->left -= n;
@@ -145,9 +148,12 @@ static int image_png_guard(struct image_png *p)
     return image_png_steps(p);
 }
 
-int image_png_read(const void *data, size_t n, int channels, struct image_pixels *pixels, struct err *e)
+int image_png_read(const void *data, size_t n, const struct image_form *form, struct image_pixels *pixels,
+                   struct err *e)
 {
-    struct image_png p = { .data = data, .left = n, .channels = channels, .pixels = pixels, .e = e };
+    struct image_png p = {
+        .data = data, .left = n, .channels = form->channels, .cure = form->cure, .pixels = pixels, .e = e
+    };
     p.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &p, image_png_fail, image_png_ignore, &p, image_png_malloc,
                                      image_png_free);
     p.info = p.png != NULL ? png_create_info_struct(p.png) : NULL;

@@ -122,7 +122,8 @@ static void images_describe(struct images *s, const struct data_spec *spec)
                                    .width = spec->images.width,
                                    .channels = CHANNELS[spec->images.color],
                                    .interpolation = spec->images.interpolation,
-                                   .crop = spec->images.crop_to_aspect_ratio };
+                                   .crop = spec->images.crop_to_aspect_ratio,
+                                   .cure = "copy the file again" };
     r->n = (int64_t)s->files.n;
     r->x = shape_of(3, (int64_t[]){ s->form.height, s->form.width, s->form.channels });
     r->has_labels = r->integer_labels = s->files.classes.n > 0;

@@ -7,9 +7,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct image_form FORMS[] = {
-    { 5, 7, 3, IMAGE_BILINEAR, true },  { 9, 4, 1, IMAGE_NEAREST, false },  { 3, 3, 4, IMAGE_BILINEAR, false },
-    { 2, 9, 3, IMAGE_BILINEAR, false }, { 1, 1, 1, IMAGE_BILINEAR, false }, { 6, 8, 4, IMAGE_NEAREST, true },
-    { 8, 6, 3, IMAGE_NEAREST, false },
+    { 5, 7, 3, IMAGE_BILINEAR, true, "" },  { 9, 4, 1, IMAGE_NEAREST, false, "" },
+    { 3, 3, 4, IMAGE_BILINEAR, false, "" }, { 2, 9, 3, IMAGE_BILINEAR, false, "" },
+    { 1, 1, 1, IMAGE_BILINEAR, false, "" }, { 6, 8, 4, IMAGE_NEAREST, true, "" },
+    { 8, 6, 3, IMAGE_NEAREST, false, "" },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

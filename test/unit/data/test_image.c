@@ -23,7 +23,7 @@ static struct file_map *open_image(const char *name)
 
 static struct image_form form_of(int64_t height, int64_t width, int channels)
 {
-    return (struct image_form){ .height = height, .width = width, .channels = channels };
+    return (struct image_form){ .height = height, .width = width, .channels = channels, .cure = "copy the file again" };
 }
 
 static float *room_for(const struct image_form *f)
@@ -242,7 +242,7 @@ static const char *const DAMAGED[] = {
 /* The bytes are where reading past them is seen. */
 static int read_copy(const unsigned char *data, size_t n, struct err *e)
 {
-    struct image_form f = { .height = 4, .width = 5, .channels = 3 };
+    struct image_form f = form_of(4, 5, 3);
     float to[4 * 5 * 3];
     auto_free unsigned char *copy = xmemdup(data, n);
     *e = (struct err){ .code = ERR_NONE };

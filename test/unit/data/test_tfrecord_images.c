@@ -168,9 +168,9 @@ START_TEST(a_record_holds_one_whole_image)
     want_error(two, 2, "/t: record 0 at byte 0: feature 'image' holds 2 strings; write one image");
     want_error(&none, 1, "/t: record 0 at byte 0: feature 'image': is empty");
     want_error(&none, 0, "/t: record 0 at byte 0: feature 'image' is an empty list; an image has no default");
-    want_error(
-        &cut, 1,
-        "/t: record 0 at byte 0: feature 'image': cannot be decoded as PNG: it ends too early: copy the file again");
+    want_error(&cut, 1,
+               "/t: record 0 at byte 0: feature 'image': cannot be decoded as PNG: it ends too early: it was damaged "
+               "when the record was written: write the file again");
 }
 END_TEST
 
