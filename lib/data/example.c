@@ -21,6 +21,14 @@ static const uint32_t LIST_OF[] = {
     [COLUMN_IMAGE] = FIELD_BYTES_LIST,
 };
 
+/* What the job declares, in a message. */
+static const char *const DECLARED[] = {
+    [COLUMN_FLOAT] = "float",
+    [COLUMN_INT] = "int64",
+    [COLUMN_BYTES] = "bytes",
+    [COLUMN_IMAGE] = "image, a string with the bytes of a file",
+};
+
 static int malformed(struct err *e)
 {
     return err_set(e, ERR_INPUT, "is not a tf.Example");
@@ -133,14 +141,14 @@ static int several_strings(const struct target *t, struct err *e)
 /* What tf.io.decode_raw reads as uint8. */
 static int put_raw(struct target *t, const void *data, size_t n, struct err *e)
 {
-    t->n += n;
-    const char *image = t->n != t->column->count ? encoded_image(data, n) : NULL;
+    const char *image = n != t->column->count ? encoded_image(data, n) : NULL;
+    t->n = n;
     if (image != NULL)
         return err_set(
             e, ERR_INPUT,
             "feature '%s' holds a %s image; declare it with type: image, and shape: [height, width, channels]",
             t->column->name, image);
-    if (t->n != t->column->count || t->strings > 1)
+    if (n != t->column->count)
         return 0;
     if (t->floats != NULL)
         dtype_float_converter(DT_UINT8, false)(data, t->floats, n);
@@ -152,28 +160,29 @@ static int put_raw(struct target *t, const void *data, size_t n, struct err *e)
 static int put_image(struct target *t, const void *data, size_t n, struct err *e)
 {
     t->n = t->column->count;
-    if (t->strings > 1)
+    if (image_read(data, n, &t->column->image, t->floats, e) == 0)
         return 0;
-    return image_read(data, n, &t->column->image, t->floats, e) < 0 ? err_wrap(e, "feature '%s'", t->column->name) : 0;
+    return err_is(e, ERR_INPUT) ? err_set(e, ERR_INPUT, "feature '%s' %s", t->column->name, e->msg)
+                                : err_wrap(e, "feature '%s'", t->column->name);
 }
 
 /* One value: the numbers themselves, or the bytes of an image. */
 static int take_bytes_list(struct reader *r, struct target *t, struct err *e)
 {
-    int (*const put)(struct target *, const void *, size_t, struct err *) =
-        t->column->type == COLUMN_IMAGE ? put_image : put_raw;
-    struct pb_field f;
+    struct pb_field f, string = { .number = 0 };
     int rc;
     while ((rc = pb_next(r, &f)) == 1) {
         if (f.number != 1 || f.type != PB_BYTES)
             continue;
         t->strings++;
-        if (put(t, f.data, f.size, e) < 0)
-            return -1;
+        string = f;
     }
     if (rc < 0)
         return malformed(e);
-    return t->strings > 1 ? several_strings(t, e) : 0;
+    if (t->strings != 1)
+        return t->strings > 1 ? several_strings(t, e) : 0;
+    return t->column->type == COLUMN_IMAGE ? put_image(t, string.data, string.size, e)
+                                           : put_raw(t, string.data, string.size, e);
 }
 
 static int take_feature(const void *data, size_t n, struct target *t, enum presence *ret, struct err *e)
@@ -200,7 +209,7 @@ static int take_feature(const void *data, size_t n, struct target *t, enum prese
         return malformed(e);
     if (found != 0 && found != want)
         return err_set(e, ERR_INPUT, "feature '%s' is %s, but the job declares %s", t->column->name, LIST_NAMES[found],
-                       LIST_NAMES[want]);
+                       DECLARED[t->column->type]);
     *ret = found == 0 ? HAS_NO_KIND : t->n + t->strings == 0 ? IS_EMPTY_LIST : HAS_VALUES;
     return *ret == HAS_VALUES && t->n != t->column->count ? wrong_size(t->column, t->n, e) : 0;
 }

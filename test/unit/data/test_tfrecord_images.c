@@ -131,6 +131,8 @@ static const struct {
       "says how images are resized, but no column has type: image" },
     { "{format: tfrecord, files: t, columns: [{name: image, type: float}, {name: label, type: int64}]}",
       "feature 'image' is bytes, but the job declares float" },
+    { "{format: tfrecord, files: t, label: \"\", columns: [{name: label, type: image, shape: [1, 1, 1]}]}",
+      "feature 'label' is int64, but the job declares image, a string with the bytes of a file" },
 };
 
 START_TEST(mistakes_are_named)
@@ -164,12 +166,12 @@ START_TEST(a_record_holds_one_whole_image)
     AUTO_FINI(buf) cut = BUF_INIT;
     make_png(&png, 3, 3, 7);
     buf_add(&cut, png.data, png.len - 20);
-    struct buf two[] = { png, png }, none = BUF_INIT;
+    struct buf none = BUF_INIT, two[] = { none, png };
     want_error(two, 2, "/t: record 0 at byte 0: feature 'image' holds 2 strings; write one image");
-    want_error(&none, 1, "/t: record 0 at byte 0: feature 'image': is empty");
+    want_error(&none, 1, "/t: record 0 at byte 0: feature 'image' is empty");
     want_error(&none, 0, "/t: record 0 at byte 0: feature 'image' is an empty list; an image has no default");
     want_error(&cut, 1,
-               "/t: record 0 at byte 0: feature 'image': cannot be decoded as PNG: it ends too early: it was damaged "
+               "/t: record 0 at byte 0: feature 'image' cannot be decoded as PNG: it ends too early: it was damaged "
                "when the record was written: write the file again");
 }
 END_TEST
