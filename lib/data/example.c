@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/str.h"
 #include "codec/pb.h"
 #include "data/dtype_convert.h"
 
@@ -214,11 +215,15 @@ static int take_feature(const void *data, size_t n, struct target *t, enum prese
     return *ret == HAS_VALUES && t->n != t->column->count ? wrong_size(t->column, t->n, e) : 0;
 }
 
+enum { OTHERS = 4, OTHER_BYTES = 60, OTHERS_TEXT = OTHERS * (OTHER_BYTES + 4) + 5 };
+
 struct decoding {
     const struct example_plan *plan;
     float *x, *w;
     void *y;
-    size_t next;                                  /* the column that probably comes next: files repeat their order */
+    size_t next; /* the column that probably comes next: files repeat their order */
+    size_t n_others;
+    struct pb_field others[OTHERS];               /* names of features that are no columns, for a message */
     unsigned char presence[EXAMPLE_FEATURES_MAX]; /* of each column, an enum presence */
 };
 
@@ -248,6 +253,16 @@ static size_t find_column(const struct decoding *d, const struct pb_field *name)
     return c->n;
 }
 
+/* A name that may be a part of a message. */
+static bool is_text(const struct pb_field *name)
+{
+    const unsigned char *p = name->data;
+    for (size_t i = 0; i < name->size; i++)
+        if (p[i] < ' ' || p[i] == 127)
+            return false;
+    return name->size > 0 && name->size <= OTHER_BYTES;
+}
+
 /* An entry of the map: key = 1, value = 2. */
 static int take_entry(struct decoding *d, const void *data, size_t n, struct err *e)
 {
@@ -263,8 +278,11 @@ static int take_entry(struct decoding *d, const void *data, size_t n, struct err
     if (rc < 0)
         return malformed(e);
     size_t column = find_column(d, &key);
-    if (column == d->plan->columns->n)
+    if (column == d->plan->columns->n) {
+        if (d->n_others < OTHERS && is_text(&key))
+            d->others[d->n_others++] = key;
         return 0;
+    }
     struct target t = target_of(d, column);
     enum presence presence;
     if (take_feature(value.data, value.size, &t, &presence, e) < 0)
@@ -285,8 +303,20 @@ static int take_features(struct decoding *d, const void *data, size_t n, struct 
     return rc < 0 ? malformed(e) : 0;
 }
 
-static int no_values(const struct data_column *c, enum presence presence, struct err *e)
+/* ", but 'a', 'b'", or nothing: the name of the column may be mistyped. */
+static const char *others_text(const struct decoding *d, char out[OTHERS_TEXT])
 {
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < d->n_others; i++, used = strlen(out))
+        str_fmt(out + used, OTHERS_TEXT - used, "%s'%.*s'", i == 0 ? ", but " : ", ", (int)d->others[i].size,
+                (const char *)d->others[i].data);
+    return out;
+}
+
+static int no_values(const struct decoding *d, const struct data_column *c, enum presence presence, struct err *e)
+{
+    char others[OTHERS_TEXT];
     static const struct {
         const char *before, *after; /* the name */
     } FACTS[] = {
@@ -295,9 +325,11 @@ static int no_values(const struct data_column *c, enum presence presence, struct
         [IS_EMPTY_LIST] = { "feature", " is an empty list" },
     };
     const char *cure = c->is_label ? "the label is missing, and an example without a label cannot be trained on"
-                       : c->type == COLUMN_IMAGE ? "an image has no default"
-                                                 : "set its 'default' in columns to allow that";
-    return err_set(e, ERR_INPUT, "%s '%s'%s; %s", FACTS[presence].before, c->name, FACTS[presence].after, cure);
+                       : c->type == COLUMN_IMAGE
+                           ? "an image has no default: leave such examples out when you write the file"
+                           : "set its 'default' in columns to allow that";
+    return err_set(e, ERR_INPUT, "%s '%s'%s%s; %s", FACTS[presence].before, c->name, FACTS[presence].after,
+                   presence == IS_ABSENT ? others_text(d, others) : "", cure);
 }
 
 /* Features of which the message has no values take their default. */
@@ -308,7 +340,7 @@ static int fill_missing(struct decoding *d, struct err *e)
         if (d->presence[i] == HAS_VALUES)
             continue;
         if (!c->c[i].has_default)
-            return no_values(&c->c[i], d->presence[i], e);
+            return no_values(d, &c->c[i], d->presence[i], e);
         struct target t = target_of(d, i);
         for (size_t j = 0; j < c->c[i].count; j++) {
             if (t.floats != NULL)
@@ -331,7 +363,7 @@ int example_decode(const struct example_plan *plan, const void *data, size_t n, 
     d.x = x;
     d.y = y;
     d.w = w;
-    d.next = 0;
+    d.next = d.n_others = 0;
     memset(d.presence, IS_ABSENT, plan->columns->n);
     while ((rc = pb_next(&r, &f)) == 1)
         if (f.number == 1 && f.type == PB_BYTES && take_features(&d, f.data, f.size, e) < 0)

@@ -133,6 +133,10 @@ static const struct {
       "feature 'image' is bytes, but the job declares float" },
     { "{format: tfrecord, files: t, label: \"\", columns: [{name: label, type: image, shape: [1, 1, 1]}]}",
       "feature 'label' is int64, but the job declares image, a string with the bytes of a file" },
+    { "{format: tfrecord, files: t, columns: [{name: i, type: image, shape: [1, 1, 1]}, {name: label, type: int64}]}",
+      "has no feature 'i', but 'image'; an image has no default: leave such examples out when you write the file" },
+    { "{format: tfrecord, files: t, columns: [{name: i, type: image, shape: [1, 1, 1]}], label: \"\"}",
+      "has no feature 'i', but 'image', 'label'; an image" },
 };
 
 START_TEST(mistakes_are_named)
@@ -169,7 +173,9 @@ START_TEST(a_record_holds_one_whole_image)
     struct buf none = BUF_INIT, two[] = { none, png };
     want_error(two, 2, "/t: record 0 at byte 0: feature 'image' holds 2 strings; write one image");
     want_error(&none, 1, "/t: record 0 at byte 0: feature 'image' is empty");
-    want_error(&none, 0, "/t: record 0 at byte 0: feature 'image' is an empty list; an image has no default");
+    want_error(&none, 0,
+               "/t: record 0 at byte 0: feature 'image' is an empty list; an image has no default: leave such examples "
+               "out when you write the file");
     want_error(&cut, 1,
                "/t: record 0 at byte 0: feature 'image' cannot be decoded as PNG: it ends too early: it was damaged "
                "when the record was written: write the file again");
