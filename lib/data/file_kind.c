@@ -125,5 +125,10 @@ int file_kind_check(const void *data, size_t n, const char *name, const char *fo
     const struct file_kind *k = kind_of(data, n);
     if (k == NULL || (k->format != NULL && str_eq(k->format, format)))
         return 0;
+    if (str_eq(k->cure, IMAGES) && str_eq(format, "tfrecord")) /* a new photo for a run of encoded images */
+        return err_set(e, ERR_INPUT,
+                       "%s: is %s, not %s; %s; predict reads it with --data '{format: images, files: [%s], "
+                       "imageSize: [height, width]}'",
+                       name, k->what, format, k->cure, name);
     return err_set(e, ERR_INPUT, "%s: is %s, not %s; %s", name, k->what, format, k->cure);
 }

@@ -57,6 +57,9 @@ static const struct {
       "f: is a PNG image, not idx; put it in a directory of images (format: images)" },
     { BYTES("\xff\xd8\xff\xe0"), "idx",
       "f: is a JPEG image, not idx; put it in a directory of images (format: images)" },
+    { BYTES("\xff\xd8\xff\xe0"), "tfrecord",
+      "f: is a JPEG image, not tfrecord; put it in a directory of images (format: images); predict reads it with "
+      "--data '{format: images, files: [f], imageSize: [height, width]}'" },
     { BYTES("GIF89a\1\0\1\0"), "idx",
       "f: is a GIF image, not idx; convert it to PNG, and put it in a directory of images (format: images)" },
     { BYTES("GIF8,GIF9\n"), "csv", NULL },
