@@ -54,8 +54,8 @@ static const struct field ROWS[] = {
       .nnames = COUNT_OF(IMAGE_INTERPOLATIONS), .nworking = COUNT_OF(IMAGE_INTERPOLATIONS), .fallback = "bilinear",
       .help = "images, tfrecord: how images are resized." },
     { "cropToAspectRatio", FIELD_BOOL, DEST(images.crop_to_aspect_ratio), .fallback = "false",
-      .help = "images, tfrecord: cut off what does not have the form of `imageSize`, at both ends, instead of "
-              "distorting it." },
+      .help = "images, tfrecord: cut off what does not have the form of `imageSize`, or of the column's "
+              "`shape`, at both ends, instead of distorting it." },
     { "classNames", FIELD_OWN, .type_text = "list of names", .fallback_text = "the directories, by name",
       .help = "images: the directories of the classes 0, 1, ..." },
     { "encoding", FIELD_CHOICE, DEST(encoding), .names = TEXT_ENCODINGS, .nnames = COUNT_OF(TEXT_ENCODINGS),
