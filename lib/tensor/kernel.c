@@ -77,6 +77,21 @@ KERNEL void kernel_sum_square_differences(const float *restrict x, const float *
     }
 }
 
+KERNEL void kernel_relu_backward_sum(const float *restrict y, const float *dy, float *dx, float *restrict sums,
+                                     size_t rows, size_t cols)
+{
+    for (size_t c = 0; c < cols; c++)
+        sums[c] = 0.0F;
+    for (size_t r = 0; r < rows; r++, y += cols, dy += cols, dx += cols) {
+        KERNEL_LOOP
+        for (size_t c = 0; c < cols; c++) {
+            float v = y[c] > 0.0F ? dy[c] : 0.0F;
+            dx[c] = v;
+            sums[c] += v;
+        }
+    }
+}
+
 KERNEL void kernel_relu_backward(const float *restrict y, const float *dy, float *dx, size_t n)
 {
     KERNEL_LOOP

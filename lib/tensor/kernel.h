@@ -57,6 +57,8 @@ void kernel_sum_rows(const float *x, float *y, size_t rows, size_t cols);
 void kernel_sum_square_differences(const float *x, const float *mean, float *y, size_t rows, size_t cols);
 /* dx = y > 0 ? dy : 0; dx may equal dy */
 void kernel_relu_backward(const float *y, const float *dy, float *dx, size_t n);
+/* kernel_relu_backward, and sums (cols) = the sum over rows of dx (rows, cols), as of kernel_sum_rows */
+void kernel_relu_backward_sum(const float *y, const float *dy, float *dx, float *sums, size_t rows, size_t cols);
 /* Sums in float lanes of blocks of 4096, blocks in double. */
 double kernel_sum_abs(const float *x, size_t n);
 double kernel_sum_squares(const float *x, size_t n);

@@ -48,10 +48,15 @@ void bias_backward(const struct op_ctx *c, int var, const float *before)
 {
     const struct activation *a = &c->l->activation;
     size_t rows = rows_of(c), units = units_of(c);
+    float *sums = var < c->l->nvars ? c->g[var] : NULL;
+    if (!c->logits && is_plain_relu(a) && sums != NULL) {
+        kernel_relu_backward_sum(c->y, c->dy, c->dy, sums, rows, units);
+        return;
+    }
     if (!c->logits && is_plain_relu(a))
         kernel_relu_backward(c->y, c->dy, c->dy, rows * units);
     else if (!c->logits && a->kind != ACT_LINEAR)
         activation_backward(a, activation_needs_input(a) ? before : NULL, c->y, c->dy, c->dy, rows, units);
-    if (var < c->l->nvars && c->g[var] != NULL)
-        kernel_sum_rows(c->dy, c->g[var], rows, units);
+    if (sums != NULL)
+        kernel_sum_rows(c->dy, sums, rows, units);
 }

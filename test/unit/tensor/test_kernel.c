@@ -54,7 +54,7 @@ END_TEST
 
 START_TEST(rows)
 {
-    static float x[MAX_N], y[MAX_N], w[MAX_N], b[128], a[128], sums[128], squares[128];
+    static float x[MAX_N], y[MAX_N], w[MAX_N], dx[MAX_N], b[128], a[128], sums[128], squares[128], open[128];
     const size_t cols = (size_t[]){ 1, 10, 16, 17, 128 }[_i], count = 7;
     draw(x, MAX_N, 1);
     draw(b, COUNT_OF(b), 2);
@@ -70,14 +70,18 @@ START_TEST(rows)
     kernel_affine_rows(x, a, b, y, count, cols);
     kernel_sum_rows(x, sums, count, cols);
     kernel_sum_square_differences(x, b, squares, count, cols);
+    kernel_relu_backward_sum(w, x, dx, open, count, cols);
     for (size_t c = 0; c < cols; c++) {
-        float sum = 0, square = 0;
+        float sum = 0, square = 0, open_sum = 0;
         for (size_t r = 0; r < count; r++) {
             ck_float(y[r * cols + c], a[c] * x[r * cols + c] + b[c]);
+            ck_float(dx[r * cols + c], w[r * cols + c] > 0 ? x[r * cols + c] : 0);
+            open_sum += dx[r * cols + c];
             sum += x[r * cols + c];
             square += (x[r * cols + c] - b[c]) * (x[r * cols + c] - b[c]);
         }
         ck_float(sums[c], sum);
+        ck_float(open[c], open_sum);
         ck_float(squares[c], square);
     }
 }
