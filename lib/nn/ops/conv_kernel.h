@@ -30,6 +30,9 @@ struct conv_kernel {
 /* Any convolution: windows are copied into the rows of a matrix, which is multiplied by the kernel. Scratch: a few
  * hundred KiB, or 32 windows if these are more. */
 extern const struct conv_kernel conv_windows;
+/* Windows side by side, and filters in whole vectors: windows are read where they lie in the image. The gradient of the
+ * input is that of conv_windows. Scratch: likewise, or an image with its padding if that is more, at most 4 MiB. */
+extern const struct conv_kernel conv_direct;
 /* Kernels of one position, with strides of 1: the input is the matrix. No scratch. */
 extern const struct conv_kernel conv_pointwise;
 /* Windows of 3 x 3 side by side, by Winograd's F(2x2, 3x3). The output is cut into tiles of 2 x 2. A tile needs 16

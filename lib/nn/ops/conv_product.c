@@ -1,6 +1,6 @@
 /* Products by a loop that keeps a tile of y in vector registers, compiled for AVX-512, for AVX2, and plain. gcc fuses
  * multiplications and additions only where it is told so, because -ffp-contract=off holds for the whole tree. */
-#include "nn/ops/conv_winograd_product.h"
+#include "nn/ops/conv_product.h"
 
 #include "base/mem.h"
 
@@ -19,9 +19,9 @@ typedef float lanes16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef float lanes8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float lanes4 __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* `rows` rows and `vectors` vectors of y, both constant where this is inlined. */
+/* `rows` rows and `vectors` vectors of y, both constant where this is inlined. place: where these rows of a begin. */
 #define DEFINE_TILE(name, attributes, vector, max_rows, max_vectors)                                                   \
-    attributes INLINE void name(const struct product *p, const float *a, size_t column, float *y, int rows,            \
+    attributes INLINE void name(const struct product *p, const size_t *place, size_t column, float *y, int rows,       \
                                 int vectors)                                                                           \
     {                                                                                                                  \
         FUSED_BODY                                                                                                     \
@@ -29,10 +29,12 @@ typedef float lanes4 __attribute__((vector_size(16), aligned(4), may_alias));
         vector sum[max_rows * max_vectors], in[max_vectors];                                                           \
         const float *b = p->b + column;                                                                                \
         UNROLL for (int k = 0; k < rows * vectors; k++) sum[k] = (vector){ 0 };                                        \
-        for (size_t i = 0; i < p->depth; i++, a += p->a_step, b += p->b_row) {                                         \
-            UNROLL for (int v = 0; v < vectors; v++) in[v] = *(const vector *)(b + v * LANES);                         \
-            UNROLL for (int k = 0; k < rows * vectors; k++) sum[k] +=                                                  \
-                a[(size_t)(k / vectors) * p->a_row] * in[k % vectors];                                                 \
+        for (size_t part = 0; part < p->parts; part++) {                                                               \
+            const float *a = p->a + part * p->a_part;                                                                  \
+            for (size_t i = 0; i < p->depth; i++, a += p->a_step, b += p->b_row) {                                     \
+                UNROLL for (int v = 0; v < vectors; v++) in[v] = *(const vector *)(b + v * LANES);                     \
+                UNROLL for (int k = 0; k < rows * vectors; k++) sum[k] += a[place[k / vectors]] * in[k % vectors];     \
+            }                                                                                                          \
         }                                                                                                              \
         UNROLL for (int k = 0; k < rows * vectors; k++)                                                                \
         {                                                                                                              \
@@ -45,17 +47,21 @@ typedef float lanes4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 #define ROWS_OF(name, n, vectors)                                                                                      \
     case n:                                                                                                            \
-        name##_tile(p, a, column, y, n, vectors);                                                                      \
+        name##_tile(p, place, column, y, n, vectors);                                                                  \
         break;
 
-/* All rows of some columns. */
+/* All rows of some columns: in tiles of about as many rows each, because a tile of few rows waits for its sums. */
 #define DEFINE_PANEL(name, attributes, suffix, max_rows, vectors)                                                      \
     attributes static void name##_panel##suffix(const struct product *p, size_t column)                                \
     {                                                                                                                  \
-        for (size_t row = 0; row < p->rows; row += max_rows) {                                                         \
-            const float *a = p->a + row * p->a_row;                                                                    \
+        const size_t tiles = (p->rows + max_rows - 1) / max_rows, each = (p->rows + tiles - 1) / tiles;                \
+        for (size_t row = 0; row < p->rows; row += each) {                                                             \
+            size_t place[max_rows];                                                                                    \
             float *y = p->y + row * p->y_row + column;                                                                 \
-            switch (MIN(p->rows - row, max_rows)) {                                                                    \
+            const size_t rows = MIN(p->rows - row, each);                                                              \
+            for (size_t k = 0; k < rows; k++)                                                                          \
+                place[k] = p->a_places != NULL ? p->a_places[row + k] : (row + k) * p->a_row;                          \
+            switch (rows) {                                                                                            \
                 ROWS_##max_rows(name, vectors)                                                                         \
             }                                                                                                          \
         }                                                                                                              \

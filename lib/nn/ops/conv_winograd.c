@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "nn/ops/conv_kernel.h"
-#include "nn/ops/conv_winograd_product.h"
+#include "nn/ops/conv_product.h"
 #include "nn/ops/conv_winograd_tile.h"
 
 enum { CHANNELS_MIN = 16, POINTS = WINOGRAD_POINTS };
@@ -248,6 +248,7 @@ static void multiply_forward(const struct plan *p, size_t tiles)
                                             .y_row = p->filters_up,
                                             .rows = tiles,
                                             .columns = p->filters_up,
+                                            .parts = 1,
                                             .depth = p->s.channels });
 }
 
@@ -264,6 +265,7 @@ static void multiply_for_weights(const struct plan *p, size_t tiles)
                                             .y_row = p->filters_up,
                                             .rows = p->s.channels,
                                             .columns = p->filters_up,
+                                            .parts = 1,
                                             .depth = tiles,
                                             .add = true });
 }
@@ -281,6 +283,7 @@ static void multiply_for_input(const struct plan *p, size_t tiles)
                                             .y_row = p->channels_up,
                                             .rows = tiles,
                                             .columns = p->channels_up,
+                                            .parts = 1,
                                             .depth = p->s.filters });
 }
 

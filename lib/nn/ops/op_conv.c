@@ -7,7 +7,8 @@
 enum { KERNEL_VAR, BIAS_VAR };
 
 /* The first one that fits. */
-static const struct conv_kernel *const CONV_KERNELS[] = { &conv_winograd, &conv_pointwise, &conv_windows };
+static const struct conv_kernel *const CONV_KERNELS[] = { &conv_winograd, &conv_pointwise, &conv_direct,
+                                                       &conv_windows };
 
 static const struct conv_kernel *conv_kernel_for(const struct window_layout *at)
 {

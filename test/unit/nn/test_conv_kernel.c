@@ -48,6 +48,17 @@ static const struct image_case OF_WINDOWS[] = {
     { { { 2, 5, 6, 3, 1, 5 }, { 2, 5, 6, 3, 2, 1 } } },
     { { { 30, 0, 0, 5, 1, 1 }, { 31, 2, 2, 5, 1, 1 } } },
 };
+static const struct image_case OF_DIRECT[] = {
+    { { THREE(5, 0, 0), THREE(7, 1, 1) } },
+    { { ONE, THREE(40, 2, 0) } },
+    { { { 6, 0, 0, 1, 2, 1 }, { 5, 0, 0, 1, 1, 1 } } },
+    { { { 9, 1, 2, 4, 3, 1 }, { 8, 3, 0, 2, 2, 1 } } },
+    { { { 3, 3, 3, 7, 1, 1 }, { 2, 3, 3, 7, 1, 1 } } },
+    { { { 8, 0, 0, 3, 2, 1 }, { 7, 0, 0, 2, 3, 1 } } }, /* the last row and column are in no window */
+    { { { 8, 1, 0, 3, 3, 1 }, { 9, 1, 0, 2, 4, 1 } } }, /* likewise, with padding */
+    { { { 2, 5, 6, 3, 1, 1 }, { 2, 5, 6, 3, 2, 1 } } },
+    { { { 30, 0, 0, 5, 1, 1 }, { 31, 2, 2, 5, 1, 1 } } },
+};
 static const struct image_case OF_POINTWISE[] = {
     { { { 6, 0, 0, 1, 1, 1 }, { 5, 0, 0, 1, 1, 1 } } },
     { { ONE, { 9, 0, 0, 1, 1, 2 } } },
@@ -57,6 +68,7 @@ static const struct kernel_case KERNELS[] = {
     { &conv_winograd, OF_WINOGRAD, COUNT_OF(OF_WINOGRAD), { 16, 17, 32, 48 }, { 1, 5, 16, 33, 64 } },
     { &conv_windows, OF_WINDOWS, COUNT_OF(OF_WINDOWS), { 1, 2, 3, 17 }, { 1, 2, 5, 16, 33 } },
     { &conv_pointwise, OF_POINTWISE, COUNT_OF(OF_POINTWISE), { 1, 2, 3, 17 }, { 1, 2, 5, 16, 33 } },
+    { &conv_direct, OF_DIRECT, COUNT_OF(OF_DIRECT), { 1, 3, 4, 17 }, { 16, 32, 48, 80, 160 } },
 };
 
 /* ---- the direct way ---- */
@@ -277,6 +289,29 @@ START_TEST(pointwise_fits_kernels_of_one_position)
 }
 END_TEST
 
+/* Windows side by side, whole vectors of filters, and an image that is not too large to be copied. */
+START_TEST(direct_fits_whole_vectors)
+{
+    static const struct {
+        struct image_case image;
+        size_t channels, filters;
+        bool fits;
+    } CASES[] = {
+        { { { THREE(8, 0, 0), { 8, 0, 0, 5, 2, 1 } } }, 3, 32, true },
+        { { { THREE(8, 0, 0), { 8, 0, 0, 3, 1, 2 } } }, 3, 32, false },
+        { { { { 8, 0, 0, 3, 1, 2 }, THREE(8, 0, 0) } }, 3, 32, false },
+        { { { THREE(8, 0, 0), THREE(8, 0, 0) } }, 3, 24, false },
+        { { { THREE(2000, 0, 0), THREE(2000, 0, 0) } }, 1, 16, true },
+        { { { THREE(1022, 1, 1), THREE(1022, 1, 1) } }, 1, 16, true },
+        { { { THREE(1022, 1, 1), THREE(1023, 1, 1) } }, 1, 16, false },
+    };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        const struct conv v = conv_of(&KERNELS[3], &CASES[i].image, 1, CASES[i].channels, CASES[i].filters);
+        ck_assert_msg(conv_direct.fits(&v.at) == CASES[i].fits, "case %zu", i);
+    }
+}
+END_TEST
+
 /* Many channels or large images need no more than one tile. */
 START_TEST(scratch_of_windows_is_bounded)
 {
@@ -295,6 +330,7 @@ Suite *test_suite(void)
     tcase_add_test(t, examples_of_winograd_are_independent);
     tcase_add_test(t, winograd_fits_where_it_is_faster);
     tcase_add_test(t, pointwise_fits_kernels_of_one_position);
+    tcase_add_test(t, direct_fits_whole_vectors);
     tcase_add_test(t, scratch_of_windows_is_bounded);
     suite_add_tcase(s, t);
     return s;
