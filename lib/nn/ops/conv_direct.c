@@ -93,8 +93,8 @@ static void direct_forward_image(const struct direct *d, const float *image, con
     }
 }
 
-/* dw = or += windows' dy */
-static void direct_weights_image(const struct direct *d, const float *image, const float *dy, float *dw, bool add)
+/* dw += windows' dy */
+static void direct_weights_image(const struct direct *d, const float *image, const float *dy, float *dw)
 {
     const struct window_axis *high = &d->at->axis[WINDOW_HEIGHT], *wide = &d->at->axis[WINDOW_WIDTH];
     size_t filters = d->at->out_channels, window = high->size * d->run, place[BLOCK_ROWS];
@@ -114,7 +114,7 @@ static void direct_weights_image(const struct direct *d, const float *image, con
                                             .columns = filters,
                                             .parts = high->out,
                                             .depth = wide->out,
-                                            .add = add });
+                                            .add = true });
     }
 }
 
@@ -142,10 +142,13 @@ static void direct_backward(const struct window_layout *at, size_t n, const floa
 {
     const struct direct d = direct_of(at);
     for (size_t i = 0; g->dw != NULL && i < n; i++)
-        direct_weights_image(&d, direct_image(&d, x + i * direct_in(at), scratch), g->dy + i * direct_out(at), g->dw,
-                             i > 0);
+        direct_weights_image(&d, direct_image(&d, x + i * direct_in(at), scratch), g->dy + i * direct_out(at), g->dw);
     if (g->dx != NULL)
         conv_windows.backward(at, n, NULL, w, &(struct conv_grads){ .dy = g->dy, .dx = g->dx }, scratch);
 }
 
-const struct conv_kernel conv_direct = { direct_fits, direct_scratch, direct_forward, direct_backward };
+const struct conv_kernel conv_direct = { .fits = direct_fits,
+                                         .scratch = direct_scratch,
+                                         .forward = direct_forward,
+                                         .begin_backward = conv_clear_weights,
+                                         .backward = direct_backward };

@@ -1,10 +1,10 @@
-/* conv_kernel - the ways to compute a convolution; op_conv.c takes the first one that fits.
+/* conv_kernel - the ways to compute a convolution.
  *
  * Shapes, row-major: x and dx (n, in height, in width, channels); w and dw (window height, window width, channels, out
  * channels), as in Keras; y and dy (n, out height, out width, out channels). A sequence has height 1. Positions outside
  * of the input are zeros.
  *
- * Ownership: the caller owns everything, and gives scratch() floats; nothing in them is kept between calls. Buffers do
+ * Ownership: the caller owns everything, and gives scratch() floats; nothing in them is kept between passes. Buffers do
  * not overlap, and need no alignment. Thread-safe: no state. Deterministic: the same call gives the same bits. No
  * errors: the caller guarantees that all shapes fit together. Private to lib/nn.
  */
@@ -15,17 +15,35 @@
 
 struct conv_grads { /* of backward */
     const float *dy;
-    float *dw, *dx; /* overwritten; NULL: not needed */
+    float *dw, *dx; /* NULL: not needed */
 };
 
+/* A pass over a batch: begin, then the examples in parts, in their order, and for backward end. The functions between
+ * get the same at, w, scratch, and g except for its dy and dx. */
 struct conv_kernel {
     bool (*fits)(const struct window_layout *at);
-    size_t (*scratch)(const struct window_layout *at, size_t n); /* of both passes */
+    size_t (*scratch)(const struct window_layout *at, size_t n); /* of both passes, with at most n examples in a part */
+    void (*begin_forward)(const struct window_layout *at, const float *w, float *scratch); /* NULL: nothing to do */
     void (*forward)(const struct window_layout *at, size_t n, const float *x, const float *w, float *y, float *scratch);
-    /* x is only read for dw, and w for dx. */
+    /* x is only read for dw, and w for dx. dx is overwritten. dw is complete after end_backward. */
+    void (*begin_backward)(const struct window_layout *at, const float *w, const struct conv_grads *g, float *scratch);
     void (*backward)(const struct window_layout *at, size_t n, const float *x, const float *w,
                      const struct conv_grads *g, float *scratch);
+    void (*end_backward)(const struct window_layout *at, const struct conv_grads *g, float *scratch); /* or NULL */
 };
+
+/* Passes of one part. */
+struct conv {
+    const struct conv_kernel *kernel;
+    struct window_layout at;
+    float *scratch;
+};
+void conv_forward(const struct conv *c, size_t n, const float *x, const float *w, float *y);
+void conv_backward(const struct conv *c, size_t n, const float *x, const float *w, const struct conv_grads *g);
+/* The first kernel that fits. */
+const struct conv_kernel *conv_kernel_for(const struct window_layout *at);
+/* A begin_backward: dw = 0, for kernels whose backward adds to it. */
+void conv_clear_weights(const struct window_layout *at, const float *w, const struct conv_grads *g, float *scratch);
 
 /* Any convolution: windows are copied into the rows of a matrix, which is multiplied by the kernel. Scratch: a few
  * hundred KiB, or 32 windows if these are more. */

@@ -31,9 +31,13 @@ static void pointwise_backward(const struct window_layout *at, size_t n, const f
 {
     size_t rows = pointwise_rows(at, n);
     if (g->dw != NULL)
-        gemm_tn(x, g->dy, 0.0F, g->dw, at->channels, at->out_channels, rows);
+        gemm_tn(x, g->dy, 1.0F, g->dw, at->channels, at->out_channels, rows);
     if (g->dx != NULL)
         gemm_nt(g->dy, w, 0.0F, g->dx, rows, at->channels, at->out_channels);
 }
 
-const struct conv_kernel conv_pointwise = { pointwise_fits, pointwise_scratch, pointwise_forward, pointwise_backward };
+const struct conv_kernel conv_pointwise = { .fits = pointwise_fits,
+                                            .scratch = pointwise_scratch,
+                                            .forward = pointwise_forward,
+                                            .begin_backward = conv_clear_weights,
+                                            .backward = pointwise_backward };

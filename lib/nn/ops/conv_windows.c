@@ -190,7 +190,7 @@ static void windows_backward(const struct window_layout *at, size_t n, const flo
         const float *dy = g->dy + o * filters;
         if (g->dw != NULL) {
             gather(&t, x, o, rows);
-            gemm_tn(t.windows, dy, o > 0 ? 1.0F : 0.0F, g->dw, t.window, filters, rows);
+            gemm_tn(t.windows, dy, 1.0F, g->dw, t.window, filters, rows);
         }
         if (g->dx != NULL) {
             gemm_nt(dy, w, 0.0F, t.windows, rows, t.window, filters);
@@ -199,4 +199,8 @@ static void windows_backward(const struct window_layout *at, size_t n, const flo
     }
 }
 
-const struct conv_kernel conv_windows = { windows_fits, windows_scratch, windows_forward, windows_backward };
+const struct conv_kernel conv_windows = { .fits = windows_fits,
+                                          .scratch = windows_scratch,
+                                          .forward = windows_forward,
+                                          .begin_backward = conv_clear_weights,
+                                          .backward = windows_backward };

@@ -289,11 +289,16 @@ static void multiply_for_input(const struct plan *p, size_t tiles)
 
 /* ---- passes ---- */
 
-static void winograd_forward(const struct window_layout *at, size_t n, const float *x, const float *w, float *y,
+static void winograd_begin_forward(const struct window_layout *at, const float *w, float *scratch)
+{
+    const struct plan p = plan_begin(at, 0, scratch);
+    weights_in(&p, w);
+}
+
+static void winograd_forward(const struct window_layout *at, size_t n, const float *x, const float *w UNUSED, float *y,
                              float *scratch)
 {
     const struct plan p = plan_begin(at, n, scratch);
-    weights_in(&p, w);
     for (size_t first = 0; first < p.tiles; first += p.block) {
         size_t tiles = MIN(p.block, p.tiles - first);
         input_block(&p, x, first, tiles);
@@ -311,17 +316,23 @@ static void clear_examples(const struct plan *p, float *dx, size_t end, size_t *
     *zeroed = examples;
 }
 
-static void winograd_backward(const struct window_layout *at, size_t n, const float *x, const float *w,
-                              const struct conv_grads *g, float *scratch)
+static void winograd_begin_backward(const struct window_layout *at, const float *w, const struct conv_grads *g,
+                                    float *scratch)
 {
-    const struct plan p = plan_begin(at, n, scratch);
-    size_t zeroed = 0;
+    const struct plan p = plan_begin(at, 0, scratch);
     if (g->dx != NULL) {
         weights_in(&p, w);
         weights_turn(&p);
     }
     if (g->dw != NULL) /* from here on u is the gradient */
         memset(p.u, 0, u_floats(&p) * sizeof(float));
+}
+
+static void winograd_backward(const struct window_layout *at, size_t n, const float *x, const float *w UNUSED,
+                              const struct conv_grads *g, float *scratch)
+{
+    const struct plan p = plan_begin(at, n, scratch);
+    size_t zeroed = 0;
     for (size_t first = 0; first < p.tiles; first += p.block) {
         size_t tiles = MIN(p.block, p.tiles - first);
         output_block_back(&p, g->dy, first, tiles);
@@ -335,8 +346,19 @@ static void winograd_backward(const struct window_layout *at, size_t n, const fl
             input_block_back(&p, g->dx, first, tiles);
         }
     }
+}
+
+static void winograd_end_backward(const struct window_layout *at, const struct conv_grads *g, float *scratch)
+{
+    const struct plan p = plan_begin(at, 0, scratch);
     if (g->dw != NULL)
         weights_out(&p, g->dw);
 }
 
-const struct conv_kernel conv_winograd = { winograd_fits, winograd_scratch, winograd_forward, winograd_backward };
+const struct conv_kernel conv_winograd = { .fits = winograd_fits,
+                                           .scratch = winograd_scratch,
+                                           .begin_forward = winograd_begin_forward,
+                                           .forward = winograd_forward,
+                                           .begin_backward = winograd_begin_backward,
+                                           .backward = winograd_backward,
+                                           .end_backward = winograd_end_backward };

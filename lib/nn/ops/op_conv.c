@@ -6,16 +6,9 @@
 
 enum { KERNEL_VAR, BIAS_VAR };
 
-/* The first one that fits. */
-static const struct conv_kernel *const CONV_KERNELS[] = { &conv_winograd, &conv_pointwise, &conv_direct,
-                                                       &conv_windows };
-
-static const struct conv_kernel *conv_kernel_for(const struct window_layout *at)
+static struct conv conv_between(const struct window_layout *at, float *scratch)
 {
-    size_t i = 0;
-    while (!CONV_KERNELS[i]->fits(at))
-        i++;
-    return CONV_KERNELS[i];
+    return (struct conv){ .kernel = conv_kernel_for(at), .at = *at, .scratch = scratch };
 }
 
 /* The kernel has done with it when the input of the activation is put there, and begins after that was read. */
@@ -28,16 +21,18 @@ size_t op_conv_scratch(const struct layer *l, size_t max_n, bool training)
 void op_conv_forward(const struct op_ctx *c)
 {
     const struct window_layout at = window_layout_of(c->l);
-    conv_kernel_for(&at)->forward(&at, c->n, c->x[0], c->w[KERNEL_VAR], c->y, c->scratch);
+    const struct conv conv = conv_between(&at, c->scratch);
+    conv_forward(&conv, c->n, c->x[0], c->w[KERNEL_VAR], c->y);
     bias_forward(c, BIAS_VAR, c->scratch);
 }
 
 void op_conv_backward(const struct op_ctx *c)
 {
     const struct window_layout at = window_layout_of(c->l);
+    const struct conv conv = conv_between(&at, c->scratch);
     bias_backward(c, BIAS_VAR, c->scratch);
     const struct conv_grads g = { .dy = c->dy, .dw = c->g[KERNEL_VAR], .dx = c->dx[0] };
-    conv_kernel_for(&at)->backward(&at, c->n, c->x[0], c->w[KERNEL_VAR], &g, c->scratch);
+    conv_backward(&conv, c->n, c->x[0], c->w[KERNEL_VAR], &g);
 }
 
 /* ---- the transpose: forward is what backward is of the convolution from its output to its input ---- */
@@ -56,19 +51,20 @@ size_t op_conv_transpose_scratch(const struct layer *l, size_t max_n, bool train
 void op_conv_transpose_forward(const struct op_ctx *c)
 {
     const struct window_layout at = conv_transposed_layout(c->l);
+    const struct conv conv = conv_between(&at, c->scratch);
     const struct conv_grads g = { .dy = c->x[0], .dx = c->y };
-    conv_kernel_for(&at)->backward(&at, c->n, NULL, c->w[KERNEL_VAR], &g, c->scratch);
+    conv_backward(&conv, c->n, NULL, c->w[KERNEL_VAR], &g);
     bias_forward(c, BIAS_VAR, c->scratch);
 }
 
 void op_conv_transpose_backward(const struct op_ctx *c)
 {
     const struct window_layout at = conv_transposed_layout(c->l);
-    const struct conv_kernel *kernel = conv_kernel_for(&at);
+    const struct conv conv = conv_between(&at, c->scratch);
     const struct conv_grads g = { .dy = c->x[0], .dw = c->g[KERNEL_VAR] };
     bias_backward(c, BIAS_VAR, c->scratch);
     if (c->dx[0] != NULL)
-        kernel->forward(&at, c->n, c->dy, c->w[KERNEL_VAR], c->dx[0], c->scratch);
+        conv_forward(&conv, c->n, c->dy, c->w[KERNEL_VAR], c->dx[0]);
     if (g.dw != NULL)
-        kernel->backward(&at, c->n, c->dy, NULL, &g, c->scratch);
+        conv_backward(&conv, c->n, c->dy, NULL, &g);
 }

@@ -93,7 +93,7 @@ static void direct_part(const struct window_layout *s, const float *x, const flo
         }
 }
 
-struct conv { /* of n examples, and the way to compute it */
+struct sized_conv { /* of n examples, and the way to compute it */
     const struct conv_kernel *kernel;
     struct window_layout at;
     size_t n;
@@ -107,7 +107,7 @@ static bool place_of(const struct window_axis *a, size_t out, size_t k, size_t *
 }
 
 /* dy NULL: y; otherwise dw and dx */
-static void direct(const struct conv *v, const float *x, const float *w, const float *dy, const struct exact *all)
+static void direct(const struct sized_conv *v, const float *x, const float *w, const float *dy, const struct exact *all)
 {
     const struct window_axis *h = &v->at.axis[WINDOW_HEIGHT], *g = &v->at.axis[WINDOW_WIDTH];
     size_t places = h->size * g->size, each = v->at.channels * v->at.out_channels, row, column;
@@ -132,7 +132,7 @@ struct sizes { /* of the buffers */
     size_t x, w, y, scratch;
 };
 
-static struct sizes sizes_of(const struct conv *v)
+static struct sizes sizes_of(const struct sized_conv *v)
 {
     const struct window_axis *h = &v->at.axis[WINDOW_HEIGHT], *w = &v->at.axis[WINDOW_WIDTH];
     return (struct sizes){ .x = v->n * h->in * w->in * v->at.channels,
@@ -142,23 +142,25 @@ static struct sizes sizes_of(const struct conv *v)
 }
 
 /* A pass with fresh scratch, which no other pass has written. */
-static void forward(const struct conv *v, const float *x, const float *w, float *y)
+static void forward(const struct sized_conv *v, const float *x, const float *w, float *y)
 {
     size_t floats = sizes_of(v).scratch;
     auto_free float *scratch = buffer(floats);
-    v->kernel->forward(&v->at, v->n, x, w, y, scratch);
+    const struct conv c = { .kernel = v->kernel, .at = v->at, .scratch = scratch };
+    conv_forward(&c, v->n, x, w, y);
     check_guards(scratch, floats);
 }
 
-static void backward(const struct conv *v, const float *x, const float *w, struct conv_grads g)
+static void backward(const struct sized_conv *v, const float *x, const float *w, struct conv_grads g)
 {
     size_t floats = sizes_of(v).scratch;
     auto_free float *scratch = buffer(floats);
-    v->kernel->backward(&v->at, v->n, x, w, &g, scratch);
+    const struct conv c = { .kernel = v->kernel, .at = v->at, .scratch = scratch };
+    conv_backward(&c, v->n, x, w, &g);
     check_guards(scratch, floats);
 }
 
-static void check_forward(const struct conv *v, const float *x, const float *w)
+static void check_forward(const struct sized_conv *v, const float *x, const float *w)
 {
     const struct sizes z = sizes_of(v);
     auto_free float *y = buffer(z.y);
@@ -169,7 +171,7 @@ static void check_forward(const struct conv *v, const float *x, const float *w)
 }
 
 /* Both gradients, then each one alone: the same bits. What is not needed is not read. */
-static void check_backward(const struct conv *v, const float *x, const float *w)
+static void check_backward(const struct sized_conv *v, const float *x, const float *w)
 {
     const struct sizes z = sizes_of(v);
     auto_free float *dy = draw(z.y, 3), *dw = buffer(z.w), *dx = buffer(z.x);
@@ -186,10 +188,10 @@ static void check_backward(const struct conv *v, const float *x, const float *w)
     ck_assert_mem_eq(dx, dx_alone, (z.x + GUARDS) * sizeof(float));
 }
 
-static struct conv conv_of(const struct kernel_case *c, const struct image_case *image, size_t n, size_t channels,
-                           size_t filters)
+static struct sized_conv conv_of(const struct kernel_case *c, const struct image_case *image, size_t n, size_t channels,
+                                 size_t filters)
 {
-    struct conv ret = { .kernel = c->kernel, .n = n, .at = { .channels = channels, .out_channels = filters } };
+    struct sized_conv ret = { .kernel = c->kernel, .n = n, .at = { .channels = channels, .out_channels = filters } };
     for (int i = 0; i < WINDOW_AXES; i++) {
         const struct axis_case *a = &image->axis[i];
         size_t span = (a->size - 1) * a->dilation + 1;
@@ -212,7 +214,7 @@ START_TEST(passes)
     for (size_t i = 0; i < c->nimages; i++)
         for (size_t k = 0; k < nchannels * nfilters * COUNT_OF(EXAMPLES); k++, done++) {
             size_t n = EXAMPLES[k / nchannels / nfilters];
-            const struct conv v =
+            const struct sized_conv v =
                 conv_of(c, &c->images[i], n, c->channels[k % nchannels], c->filters[k / nchannels % nfilters]);
             auto_free float *x = draw(sizes_of(&v).x, 1), *w = draw(sizes_of(&v).w, 2);
             str_fmt(about, sizeof(about), "image %zu, %zu channels to %zu, n %zu", i, v.at.channels, v.at.out_channels,
@@ -229,7 +231,8 @@ END_TEST
 START_TEST(examples_of_winograd_are_independent)
 {
     static const struct image_case IMAGE = { { THREE(9, 1, 1), THREE(6, 1, 1) } };
-    const struct conv all = conv_of(&KERNELS[0], &IMAGE, 11, 17, 33), one = conv_of(&KERNELS[0], &IMAGE, 1, 17, 33);
+    const struct sized_conv all = conv_of(&KERNELS[0], &IMAGE, 11, 17, 33),
+                            one = conv_of(&KERNELS[0], &IMAGE, 1, 17, 33);
     const struct sizes z = sizes_of(&one);
     ck_assert_uint_eq(sizes_of(&all).scratch, z.scratch);
     auto_free float *x = draw(11 * z.x, 1), *w = draw(z.w, 2), *dy = draw(11 * z.y, 3);
@@ -265,7 +268,7 @@ START_TEST(winograd_fits_where_it_is_faster)
         { { { ONE, THREE(64, 1, 1) } }, 64, 64, false },
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
-        const struct conv v = conv_of(&KERNELS[0], &CASES[i].image, 1, CASES[i].channels, CASES[i].filters);
+        const struct sized_conv v = conv_of(&KERNELS[0], &CASES[i].image, 1, CASES[i].channels, CASES[i].filters);
         ck_assert_msg(conv_winograd.fits(&v.at) == CASES[i].fits, "case %zu", i);
     }
 }
@@ -283,7 +286,7 @@ START_TEST(pointwise_fits_kernels_of_one_position)
         { { { { 6, 0, 0, 1, 1, 1 }, { 5, 0, 0, 2, 1, 1 } } }, false },
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
-        const struct conv v = conv_of(&KERNELS[2], &CASES[i].image, 1, 3, 5);
+        const struct sized_conv v = conv_of(&KERNELS[2], &CASES[i].image, 1, 3, 5);
         ck_assert_msg(conv_pointwise.fits(&v.at) == CASES[i].fits, "case %zu", i);
     }
 }
@@ -306,7 +309,7 @@ START_TEST(direct_fits_whole_vectors)
         { { { THREE(1022, 1, 1), THREE(1023, 1, 1) } }, 1, 16, false },
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
-        const struct conv v = conv_of(&KERNELS[3], &CASES[i].image, 1, CASES[i].channels, CASES[i].filters);
+        const struct sized_conv v = conv_of(&KERNELS[3], &CASES[i].image, 1, CASES[i].channels, CASES[i].filters);
         ck_assert_msg(conv_direct.fits(&v.at) == CASES[i].fits, "case %zu", i);
     }
 }
@@ -316,7 +319,8 @@ END_TEST
 START_TEST(scratch_of_windows_is_bounded)
 {
     static const struct image_case LARGE = { { THREE(4000, 1, 1), THREE(4000, 1, 1) } };
-    const struct conv few = conv_of(&KERNELS[1], &LARGE, 64, 3, 32), many = conv_of(&KERNELS[1], &LARGE, 64, 4096, 32);
+    const struct sized_conv few = conv_of(&KERNELS[1], &LARGE, 64, 3, 32),
+                            many = conv_of(&KERNELS[1], &LARGE, 64, 4096, 32);
     ck_assert_uint_le(sizes_of(&few).scratch, 64 << 10);
     ck_assert_uint_eq(sizes_of(&many).scratch, 32 * 9 * 4096);
 }
