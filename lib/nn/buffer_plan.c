@@ -2,6 +2,7 @@
 #include "nn/buffer_plan.h"
 
 #include "nn/layers/layer_rows.h"
+#include "nn/ops/op_conv_pool.h"
 
 /* ---- places ---- */
 
@@ -133,16 +134,22 @@ static bool is_view(const struct layer *l, bool training)
     return op->view != NULL && op->view(l, training);
 }
 
-/* The first node that is more than a view, when it alone reads the input and is a Rescaling. */
-static size_t find_rescale(const struct model *m)
+/* How many inputs of nodes each tensor is. */
+static size_t *count_readers(const struct model *m)
 {
-    auto_free size_t *readers = xcalloc(model_tensors(m), sizeof(*readers));
-    size_t i = 0;
-    if (m->ninputs > 1)
-        return BUFFER_NONE;
+    size_t *readers = xcalloc(model_tensors(m), sizeof(*readers));
     for (size_t k = 0; k < m->nnodes; k++)
         for (size_t j = 0; j < m->nodes[k].nin; j++)
             readers[m->nodes[k].in[j]]++;
+    return readers;
+}
+
+/* The first node that is more than a view, when it alone reads the input and is a Rescaling. */
+static size_t find_rescale(const struct model *m, const size_t *readers)
+{
+    size_t i = 0;
+    if (m->ninputs > 1)
+        return BUFFER_NONE;
     for (; i < m->nnodes && readers[i] == 1 && m->nodes[i].in[0] == i; i++) {
         const struct layer *l = model_called(m, i);
         if (l->id == LAYER_RESCALING && rescaling_is_plain(l))
@@ -151,6 +158,47 @@ static size_t find_rescale(const struct model *m)
             break;
     }
     return BUFFER_NONE;
+}
+
+/* A convolution and the pooling behind it are computed together when nothing else has the convolution's output. */
+static void find_joined(struct buffer_plan *p, const struct model *m, const size_t *readers)
+{
+    auto_free bool *is_output = xcalloc(model_tensors(m), sizeof(*is_output));
+    for (size_t i = 0; i < m->nheads; i++)
+        is_output[m->heads[i].tensor] = true;
+    for (size_t i = 0; i < m->nnodes; i++)
+        p->joined[i] = BUFFER_NONE;
+    for (size_t i = 0; i + 1 < m->nnodes; i++) {
+        size_t made = model_made(m, i);
+        bool alone = readers[made] == 1 && m->nodes[i + 1].in[0] == made && !is_output[made];
+        if (!alone || !m->nodes[i].last || m->nodes[i].again != NULL ||
+            !op_conv_pool_fits(model_called(m, i), model_called(m, i + 1)))
+            continue;
+        p->joined[i] = i + 1;
+        p->joined[i + 1] = i;
+    }
+}
+
+/* Of two joined nodes the first one passes its input on, and in backward the second one its output's gradient. */
+static bool passes_forward(const struct planning *g, size_t i)
+{
+    size_t joined = g->p->joined[i];
+    return is_view(model_called(g->m, i), g->training) || (joined != BUFFER_NONE && joined > i);
+}
+
+static bool passes_backward(const struct planning *g, size_t i)
+{
+    size_t joined = g->p->joined[i];
+    return is_view(model_called(g->m, i), true) || (joined != BUFFER_NONE && joined < i);
+}
+
+static size_t scratch_floats(const struct planning *g, size_t i)
+{
+    const struct layer *l = model_called(g->m, i);
+    size_t joined = g->p->joined[i];
+    if (joined != BUFFER_NONE)
+        return joined > i ? op_conv_pool_scratch(l, model_called(g->m, joined), g->max_n, g->training) : 0;
+    return op_rows[l->id].scratch != NULL ? op_rows[l->id].scratch(l, g->max_n, g->training) : 0;
 }
 
 static void find_wanted(struct planning *g)
@@ -169,22 +217,18 @@ static void plan_forward(struct planning *g, size_t i)
 {
     const struct model *m = g->m;
     const struct model_node *node = &m->nodes[i];
-    const struct layer *l = model_called(m, i);
-    const struct op_row *op = &op_rows[l->id];
     struct node_buffers *b = &g->p->nodes[i];
-    bool view = is_view(l, g->training);
+    bool view = is_view(model_called(m, i), g->training), passes = passes_forward(g, i);
     size_t made = model_made(m, i);
     size_t last = g->training && g->wanted[made] ? 2 * m->nnodes - i : i; /* backward may read all of it */
 
-    b->y = view ? BUFFER_NONE : add_buffer(g, tensor_floats(g, made), i, false);
-    b->scratch = BUFFER_NONE;
-    if (!view && op->scratch != NULL)
-        b->scratch = add_buffer(g, op->scratch(l, g->max_n, g->training), i, false);
-    g->value[made] = view ? g->value[node->in[0]] : b->y;
+    b->y = passes ? BUFFER_NONE : add_buffer(g, tensor_floats(g, made), i, false);
+    b->scratch = view ? BUFFER_NONE : add_buffer(g, scratch_floats(g, i), i, false);
+    g->value[made] = passes ? g->value[node->in[0]] : b->y;
     for (size_t k = 0; k < node->nin; k++)
         extend_life(g, g->value[node->in[k]], view ? i : last);
     extend_life(g, b->y, last);
-    extend_life(g, b->scratch, last);
+    extend_life(g, b->scratch, passes ? MAX(last, i + 1) : last);
 }
 
 /* Where the gradient of input k goes; with takes_dy over the output's, which is not needed any more then. */
@@ -206,9 +250,8 @@ static void plan_gradient(struct planning *g, size_t i, size_t k, bool takes_dy)
 static void plan_backward(struct planning *g, size_t i)
 {
     const struct model_node *node = &g->m->nodes[i];
-    const struct layer *l = model_called(g->m, i);
     struct node_buffers *b = &g->p->nodes[i];
-    bool in_place = op_rows[l->id].in_place || is_view(l, true);
+    bool in_place = op_rows[model_called(g->m, i)->id].in_place || passes_backward(g, i);
 
     b->dy = g->wanted[model_made(g->m, i)] ? g->grad[model_made(g->m, i)] : BUFFER_NONE;
     extend_life(g, b->dy, 2 * g->m->nnodes - i);
@@ -256,6 +299,7 @@ void buffer_plan_init(struct buffer_plan *p, const struct model *m, size_t max_n
     auto_free size_t *value = xcalloc(model_tensors(m), sizeof(size_t));
     auto_free size_t *grad = xcalloc(model_tensors(m), sizeof(size_t));
     auto_free bool *wanted = xcalloc(model_tensors(m), sizeof(bool));
+    auto_free size_t *readers = count_readers(m);
     struct planning g = {
         .p = p, .m = m, .max_n = max_n, .training = training, .value = value, .grad = grad, .wanted = wanted
     };
@@ -263,7 +307,9 @@ void buffer_plan_init(struct buffer_plan *p, const struct model *m, size_t max_n
     *p = (struct buffer_plan){ .nodes = xcalloc(m->nnodes + 1, sizeof(*p->nodes)),
                                .inputs = xcalloc(m->ninputs, sizeof(*p->inputs)),
                                .first_grad = xcalloc(m->nheads, sizeof(*p->first_grad)),
-                               .rescale = find_rescale(m) };
+                               .joined = xcalloc(m->nnodes + 1, sizeof(*p->joined)),
+                               .rescale = find_rescale(m, readers) };
+    find_joined(p, m, readers);
     for (size_t i = 0; i < m->nheads; i++)
         p->first_grad[i] = BUFFER_NONE;
     find_wanted(&g);
@@ -277,4 +323,5 @@ void buffer_plan_fini(struct buffer_plan *p)
     free(p->nodes);
     free(p->inputs);
     free(p->first_grad);
+    free(p->joined);
 }

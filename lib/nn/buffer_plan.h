@@ -24,7 +24,7 @@ struct buffer_life {
 size_t buffer_lives_place(struct buffer_life *b, size_t n);
 
 struct node_buffers {             /* indexes of buffers, or BUFFER_NONE */
-    size_t y;                     /* NONE: a view, which has the memory of its input */
+    size_t y;                     /* NONE: a view, which has the memory of its input; or computed by the next node */
     size_t scratch;               /* NONE: the op needs none */
     size_t dy;                    /* gradient of the output, complete; NONE: the node has no backward */
     size_t dx[LAYER_INPUTS_MAX];  /* what backward writes (a view: is dy); NONE: not needed */
@@ -37,6 +37,7 @@ struct buffer_plan {
     struct node_buffers *nodes;
     size_t *inputs;     /* of each input: floats made of bytes */
     size_t *first_grad; /* of each output: its gradient of the loss; NONE in inference */
+    size_t *joined;     /* of each node: the other one of two that are computed together (op_conv_pool.h); NONE */
     size_t rescale;     /* the node that makes floats of bytes as they come, a Rescaling; NONE: there is none */
 };
 

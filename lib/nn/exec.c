@@ -14,9 +14,9 @@
 struct node_run { /* one node in one mode */
     struct op_ctx ctx;
     const struct op_row *op;
-    bool view;
-    bool fused;                   /* the loss computes its activation */
-    float *sum[LAYER_INPUTS_MAX]; /* where ctx.dx is added to; NULL: dx is the gradient */
+    bool passes_forward, passes_backward; /* the input is the output; the gradient of the output is that of the input */
+    bool fused;                           /* the loss computes its activation */
+    float *sum[LAYER_INPUTS_MAX];         /* where ctx.dx is added to; NULL: dx is the gradient */
 };
 
 struct pass { /* training or inference */
@@ -72,7 +72,10 @@ static void bind_buffers(struct exec *x, struct pass *p, float *base, bool train
         r->ctx.seed = x->seed;
         r->ctx.training = training;
         r->op = &op_rows[r->ctx.l->id];
-        r->view = b->y == BUFFER_NONE;
+        size_t joined = p->plan.joined[i];
+        r->ctx.joined = joined != BUFFER_NONE ? &p->nodes[joined].ctx : NULL;
+        r->passes_forward = b->y == BUFFER_NONE;
+        r->passes_backward = joined != BUFFER_NONE ? joined < i : r->passes_forward;
         r->ctx.y = buffer_at(p, base, b->y);
         r->ctx.scratch = buffer_at(p, base, b->scratch);
         if (!training)
@@ -267,8 +270,8 @@ static void forward_node(struct exec *x, struct node_run *r, size_t node, const 
     c->position = b->position;
     for (size_t k = 0; k < n->nin; k++)
         c->x[k] = x->value[n->in[k]];
-    x->value[model_made(x->m, node)] = r->view ? c->x[0] : c->y;
-    if (!r->view)
+    x->value[model_made(x->m, node)] = r->passes_forward ? c->x[0] : c->y;
+    if (!r->passes_forward)
         r->op->forward(c);
 }
 
@@ -438,7 +441,7 @@ static void backward(struct exec *x, struct backward *w)
         struct node_run *r = &x->pass[true].nodes[i];
         if (r->ctx.dy == NULL)
             continue; /* nothing before it is trained */
-        if (!r->view)
+        if (!r->passes_backward)
             r->op->backward(&r->ctx);
         add_shared(x, &r->ctx, i, w->grads);
         add_gradients(x, r, i);

@@ -4,8 +4,7 @@
 #include "nn/ops/activation_kernel.h"
 #include "tensor/kernel.h"
 
-/* The relu that fuses with the bias and whose derivative is seen from y. */
-static bool is_plain_relu(const struct activation *a)
+bool bias_is_plain_relu(const struct activation *a)
 {
     return a->kind == ACT_RELU && a->negative_slope == 0.0F && a->threshold == 0.0F && isinf(a->max_value);
 }
@@ -31,7 +30,7 @@ void bias_forward(const struct op_ctx *c, int var, float *before)
     const struct activation *a = &c->l->activation;
     const float *bias = var < c->l->nvars ? c->w[var] : NULL;
     size_t rows = rows_of(c), units = units_of(c);
-    if (bias != NULL && is_plain_relu(a) && !c->logits) {
+    if (bias != NULL && bias_is_plain_relu(a) && !c->logits) {
         kernel_add_row_relu(bias, c->y, rows, units);
         return;
     }
@@ -49,11 +48,11 @@ void bias_backward(const struct op_ctx *c, int var, const float *before)
     const struct activation *a = &c->l->activation;
     size_t rows = rows_of(c), units = units_of(c);
     float *sums = var < c->l->nvars ? c->g[var] : NULL;
-    if (!c->logits && is_plain_relu(a) && sums != NULL) {
+    if (!c->logits && bias_is_plain_relu(a) && sums != NULL) {
         kernel_relu_backward_sum(c->y, c->dy, c->dy, sums, rows, units);
         return;
     }
-    if (!c->logits && is_plain_relu(a))
+    if (!c->logits && bias_is_plain_relu(a))
         kernel_relu_backward(c->y, c->dy, c->dy, rows * units);
     else if (!c->logits && a->kind != ACT_LINEAR)
         activation_backward(a, activation_needs_input(a) ? before : NULL, c->y, c->dy, c->dy, rows, units);

@@ -4,6 +4,8 @@
 
 #include "nn/ops/op.h"
 
+/* The relu that fuses with the bias and whose derivative is seen from y. */
+bool bias_is_plain_relu(const struct activation *a);
 /* Floats that activations need whose derivative is computed from their input: a copy of it. */
 size_t bias_scratch(const struct layer *l, size_t max_n, bool training);
 /* c->y (rows, units) = f(c->y + bias). The bias is variable `var` of the layer; a layer with fewer has none. before:

@@ -14,14 +14,14 @@ const struct conv_kernel *conv_kernel_for(const struct window_layout *at)
     return CONV_KERNELS[i];
 }
 
-void conv_forward(const struct conv *c, size_t n, const float *x, const float *w, float *y)
+void conv_forward(const struct conv_call *c, size_t n, const float *x, const float *w, float *y)
 {
     if (c->kernel->begin_forward != NULL)
         c->kernel->begin_forward(&c->at, w, c->scratch);
     c->kernel->forward(&c->at, n, x, w, y, c->scratch);
 }
 
-void conv_backward(const struct conv *c, size_t n, const float *x, const float *w, const struct conv_grads *g)
+void conv_backward(const struct conv_call *c, size_t n, const float *x, const float *w, const struct conv_grads *g)
 {
     c->kernel->begin_backward(&c->at, w, g, c->scratch);
     c->kernel->backward(&c->at, n, x, w, g, c->scratch);

@@ -32,14 +32,14 @@ struct conv_kernel {
     void (*end_backward)(const struct window_layout *at, const struct conv_grads *g, float *scratch); /* or NULL */
 };
 
-/* Passes of one part. */
-struct conv {
+/* A kernel with its scratch, for passes of one part. */
+struct conv_call {
     const struct conv_kernel *kernel;
     struct window_layout at;
     float *scratch;
 };
-void conv_forward(const struct conv *c, size_t n, const float *x, const float *w, float *y);
-void conv_backward(const struct conv *c, size_t n, const float *x, const float *w, const struct conv_grads *g);
+void conv_forward(const struct conv_call *c, size_t n, const float *x, const float *w, float *y);
+void conv_backward(const struct conv_call *c, size_t n, const float *x, const float *w, const struct conv_grads *g);
 /* The first kernel that fits. */
 const struct conv_kernel *conv_kernel_for(const struct window_layout *at);
 /* A begin_backward: dw = 0, for kernels whose backward adds to it. */
@@ -51,7 +51,7 @@ extern const struct conv_kernel conv_windows;
 /* Windows side by side, and filters in whole vectors: windows are read where they lie in the image. The gradient of the
  * input is that of conv_windows. Scratch: likewise, or an image with its padding if that is more, at most 4 MiB. */
 extern const struct conv_kernel conv_direct;
-/* Kernels of one position, with strides of 1: the input is the matrix. No scratch. */
+/* Kernels of one position, with strides of 1 and as many outputs as positions: the input is the matrix. No scratch. */
 extern const struct conv_kernel conv_pointwise;
 /* Windows of 3 x 3 side by side, by Winograd's F(2x2, 3x3). The output is cut into tiles of 2 x 2. A tile needs 16
  * products for each pair of channels, where the direct way needs 36. It is as exact as the direct way: its factors are

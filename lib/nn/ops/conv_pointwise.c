@@ -5,7 +5,7 @@
 static bool pointwise_fits(const struct window_layout *at)
 {
     for (int i = 0; i < WINDOW_AXES; i++)
-        if (at->axis[i].size != 1 || at->axis[i].stride != 1)
+        if (at->axis[i].size != 1 || at->axis[i].stride != 1 || at->axis[i].in != at->axis[i].out)
             return false;
     return true;
 }

@@ -23,6 +23,7 @@ struct op_ctx { /* one node in one pass */
     float *dx[LAYER_INPUTS_MAX];      /* gradients of the inputs, NULL: not needed; dx[0] may be dy where
                                        * op_row.in_place */
     float *scratch;                   /* op_row.scratch floats, kept from forward to backward */
+    const struct op_ctx *joined; /* the other one of two nodes that are computed together (op_conv_pool.h), or NULL */
     /* the names of random draws (base/rng.h): */
     uint64_t seed;
     int64_t epoch, position; /* of the first example of the batch */

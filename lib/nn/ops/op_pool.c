@@ -1,5 +1,6 @@
 /* Pooling: the positions that have the same place in their windows, for all outputs of a line, make one loop. */
 #include "nn/layers/layer_rows.h"
+#include "nn/ops/op_conv_pool.h"
 #include "nn/ops/ops.h"
 #include "nn/ops/row.h"
 #include "nn/ops/window_runs.h"
@@ -159,6 +160,10 @@ static void pool_global_max_backward(const struct op_ctx *c)
 
 void op_pool_forward(const struct op_ctx *c)
 {
+    if (c->joined != NULL) {
+        op_conv_pool_forward(c->joined, c);
+        return;
+    }
     const struct window_layout at = pool_layout(c->l);
     size_t n = c->n * shape_elements(&c->l->out);
     bool max = pool_takes_max(c->l);

@@ -13,10 +13,11 @@
 #define IN_PLACE
 #endif
 
-/* The greater one; a NaN always wins, so that a bad number is not lost. */
+/* The greater one; a NaN always wins, so that a bad number is not lost. Several of them vectorise. */
 static inline float greater(float a, float b)
 {
-    return b > a || b != b ? b : a;
+    float most = b > a ? b : a;
+    return b == b ? most : b;
 }
 
 /* Largest of a row, n > 0. */

@@ -41,7 +41,7 @@ static float *draw(size_t n, uint32_t name)
 }
 
 /* Of a buffer. Returns the largest difference, as a part of the largest value. */
-static double compare(const char *about, const char *what, const float *got, const double *wanted, size_t n)
+UNUSED static double compare(const char *about, const char *what, const float *got, const double *wanted, size_t n)
 {
     double largest = 0, difference = 0;
     size_t strange = 0;

@@ -57,6 +57,8 @@ static const struct image_case OF_DIRECT[] = {
     { { { 8, 0, 0, 3, 2, 1 }, { 7, 0, 0, 2, 3, 1 } } }, /* the last row and column are in no window */
     { { { 8, 1, 0, 3, 3, 1 }, { 9, 1, 0, 2, 4, 1 } } }, /* likewise, with padding */
     { { { 2, 5, 6, 3, 1, 1 }, { 2, 5, 6, 3, 2, 1 } } },
+    { { { 6, 0, 1, 2, 1, 1 }, { 5, 0, 0, 2, 1, 1 } } }, /* padding behind only, as of "same" with an even size */
+    { { { 6, 0, 0, 2, 1, 1 }, { 5, 0, 1, 2, 1, 1 } } },
     { { { 30, 0, 0, 5, 1, 1 }, { 31, 2, 2, 5, 1, 1 } } },
 };
 static const struct image_case OF_POINTWISE[] = {
@@ -146,7 +148,7 @@ static void forward(const struct sized_conv *v, const float *x, const float *w, 
 {
     size_t floats = sizes_of(v).scratch;
     auto_free float *scratch = buffer(floats);
-    const struct conv c = { .kernel = v->kernel, .at = v->at, .scratch = scratch };
+    const struct conv_call c = { .kernel = v->kernel, .at = v->at, .scratch = scratch };
     conv_forward(&c, v->n, x, w, y);
     check_guards(scratch, floats);
 }
@@ -155,7 +157,7 @@ static void backward(const struct sized_conv *v, const float *x, const float *w,
 {
     size_t floats = sizes_of(v).scratch;
     auto_free float *scratch = buffer(floats);
-    const struct conv c = { .kernel = v->kernel, .at = v->at, .scratch = scratch };
+    const struct conv_call c = { .kernel = v->kernel, .at = v->at, .scratch = scratch };
     conv_backward(&c, v->n, x, w, &g);
     check_guards(scratch, floats);
 }
