@@ -23,4 +23,6 @@ if ! [ -e "$venv/ready" ]; then
     "$venv/bin/pip" install --quiet --no-deps tf-keras==2.21.0
     touch "$venv/ready"
 fi
-CUDA_VISIBLE_DEVICES=-1 exec "$venv/bin/python" "$here/compare.py" --trainyard "$build/bin/trainyard" --data "$cache/data/mnist" "$@"
+export CUDA_VISIBLE_DEVICES=-1
+"$venv/bin/python" "$here/compare.py" --trainyard "$build/bin/trainyard" --data "$cache/data/mnist" "$@"
+"$venv/bin/python" "$here/cnn.py" --trainyard "$build/bin/trainyard" --page docs/benchmarks.md
