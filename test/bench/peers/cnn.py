@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+import report
+
 BATCH, EXAMPLES = 64, 6400
 NETS = {
     # name: input, layers, classes: Keras's names
@@ -105,15 +107,14 @@ def manifest(net, threads):
     )
 
 
-def measure(command, pattern):
-    """What the pattern finds in the output, as a number, and the peak of resident memory in MiB."""
+def measure(command):
+    """What the program prints, and the peak of resident memory in MiB."""
     p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     output = p.stdout.read()
     _, status, usage = os.wait4(p.pid, 0)
-    found = re.findall(pattern, output)
-    if status != 0 or not found:
+    if status != 0:
         sys.exit(f"cnn.py: {' '.join(command)} failed:\n{output[-2000:]}")
-    return [float(v) for v in found[-1]] if isinstance(found[-1], tuple) else float(found[-1]), usage.ru_maxrss / 1024
+    return output, usage.ru_maxrss / 1024
 
 
 def pinned(threads):
@@ -125,29 +126,34 @@ def ours(a, folder, net, threads):
     with open(path, "w") as f:
         f.write(manifest(net, threads))
     command = [a.trainyard, "run", path, "--data-dir", folder, "--output-dir", f"{folder}/out", "--fresh"]
-    (steps, seconds), memory = measure(pinned(threads) + command, r"(\d+) steps in ([\d.]+) s")
-    return steps * threads * BATCH / seconds, memory
+    output, memory = measure(pinned(threads) + command)
+    steps, seconds = re.search(r"(\d+) steps in ([\d.]+) s", output).groups()
+    a.core = re.search(r"BLAS core (\w+)", output)[1]
+    return int(steps) * threads * BATCH / float(seconds), memory
 
 
 def theirs(folder, net, threads):
-    return measure(pinned(threads) + [sys.executable, __file__, "--child", folder, net, str(threads)], r"examples/s ([\d.]+)")
+    output, memory = measure(pinned(threads) + [sys.executable, __file__, "--child", folder, net, str(threads)])
+    return float(re.search(r"examples/s ([\d.]+)", output)[1]), memory
+
+
+def turn(a, folder, net, threads):
+    a.worst = max(a.worst, report.wait_for_quiet())
+    return ours(a, folder, net, threads), theirs(folder, net, threads)
 
 
 def table(a, folder):
-    yield f"* {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, `make bench-peers`: {a.rounds} rounds, in turns."
-    yield ""
     yield "| network, batch 64, Adam | threads | Trainyard, examples/s | TensorFlow, examples/s | ratio (of each round) | target | peak resident MiB, with the mapped data files |"
     yield "|---|---|---|---|---|---|---|"
     for net in NETS:
         write_data(folder, net)
         for threads in (1, 2):
-            us, them = zip(*((ours(a, folder, net, threads), theirs(folder, net, threads)) for _ in range(a.rounds)))
+            us, them = zip(*(turn(a, folder, net, threads) for _ in range(a.rounds)))
             ratios = [u[0] / t[0] for u, t in zip(us, them)]
             u, t = statistics.median(v[0] for v in us), statistics.median(v[0] for v in them)
-            verdict = "reached" if u / t >= TARGETS[net] else "**missed**"
             yield (
                 f"| {net} | {threads} | {u:,.0f} | {t:,.0f} | {u / t:.2f} ({min(ratios):.2f}-{max(ratios):.2f}) | "
-                f"{TARGETS[net]} x: {verdict} | {max(v[1] for v in us):.0f}, {max(v[1] for v in them):.0f} |"
+                f"{report.verdict(u / t, TARGETS[net])} | {max(v[1] for v in us):.0f}, {max(v[1] for v in them):.0f} |"
             )
 
 
@@ -159,15 +165,20 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--page")
     a = parser.parse_args()
+    a.worst, load = 0.0, os.getloadavg()
     with tempfile.TemporaryDirectory() as folder:
-        lines = list(table(a, folder))
+        rows = list(table(a, folder))
+    lines = [
+        f"* {report.now()}, `test/bench/peers/cnn.py`: {a.rounds} rounds, in turns.",
+        report.machine(),
+        report.programs(a.trainyard, a.core, ("tensorflow-cpu", "keras", "numpy")),
+        report.load(load, a.worst),
+        "",
+        *rows,
+    ]
     print("\n".join(lines))
     if a.page:
-        with open(a.page) as f:
-            page = f.read()
-        begin, end = page.index("<!-- cnn -->\n") + len("<!-- cnn -->\n"), page.index("<!-- /cnn -->")
-        with open(a.page, "w") as f:
-            f.write(page[:begin] + "\n".join(lines) + "\n" + page[end:])
+        report.write(a.page, "cnn", lines)
 
 
 if __name__ == "__main__":

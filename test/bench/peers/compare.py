@@ -5,23 +5,18 @@ written into a page between <!-- peers --> and <!-- /peers -->. docs/benchmarks.
 """
 
 import argparse
-import importlib.metadata
 import json
 import operator
 import os
-import platform
-import re
 import statistics
 import subprocess
 import sys
-import time
 
+import report
 from roles import die_with_signal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMEOUT_SECONDS = 300
-QUIET = 0.10  # of the machine
-QUIET_WAIT_SECONDS = 5
 
 # name: (steps to measure, script and its arguments). Steps are chosen for some 5 to 20 seconds each.
 CONTENDERS = {
@@ -57,32 +52,12 @@ RATIOS = [
 CPU_RATIOS = [("Trainyard, 1 ps + 2 workers", "Trainyard, one process", 1.3)]
 
 
-def busy_share(seconds=1.0):
-    def read():
-        with open("/proc/stat") as f:
-            ticks = [int(t) for t in f.readline().split()[1:9]]
-        return sum(ticks), ticks[3] + ticks[4]
-
-    all_before, idle_before = read()
-    time.sleep(seconds)
-    all_after, idle_after = read()
-    return 1 - (idle_after - idle_before) / max(1, all_after - all_before)
-
-
-def wait_for_quiet():
-    """Gives up after a while: how busy the machine was is part of the result."""
-    end = time.monotonic() + QUIET_WAIT_SECONDS
-    while (busy := busy_share()) > QUIET and time.monotonic() < end:
-        pass
-    return busy
-
-
 def run_once(name, a):
     steps, words = CONTENDERS[name]
     command = [sys.executable, os.path.join(HERE, words[0]), *words[1:], "--data", a.data, "--steps", str(int(steps * a.scale))]
     if words[0] == "ours.py":
         command += ["--trainyard", a.trainyard]
-    busy = wait_for_quiet()
+    busy = report.wait_for_quiet()
     p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         out, errors = p.communicate(timeout=TIMEOUT_SECONDS)
@@ -121,7 +96,7 @@ def rate_table(results):
 def ratio_row(results, ours, theirs, value, what, reaches, target):
     mine, other = ([value(r) for r in results[name]] for name in (ours, theirs))
     ratio, each = statistics.median(mine) / statistics.median(other), [m / o for m, o in zip(mine, other)]
-    verdict = "published, no target" if target is None else f"{target} x: {'reached' if reaches(ratio, target) else '**missed**'}"
+    verdict = report.verdict(ratio, target, reaches)
     return f"| {ours} : {theirs}{what} | {ratio:.2f} | {min(each):.2f}-{max(each):.2f} | {verdict} |"
 
 
@@ -134,37 +109,14 @@ def ratio_table(results):
         yield ratio_row(results, ours, theirs, lambda r: r["cpu"] / r["steps"], ", CPU time of a step", operator.le, target)
 
 
-def field(path, name, default="?"):
-    with open(path) as f:
-        found = re.search(rf"^{name}\s*[:=]\s*\"?([^\"\n]*)", f.read(), re.M)
-    return found[1] if found else default
-
-
 def machine(a, results):
     core = next(iter(results.values()))[0].get("core", "?")
-    version = subprocess.run([a.trainyard, "version"], capture_output=True, text=True, check=True).stdout.split("\n")
-    packages = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("tensorflow-cpu", "tf-keras", "torch", "numpy"))
-    cpu = "{}, family {}, model {}".format(*(field("/proc/cpuinfo", n) for n in ("model name", "cpu family", "model")))
-    memory = int(field("/proc/meminfo", "MemTotal").split()[0]) / 2**20
     worst = max(r["busy"] for runs in results.values() for r in runs)
-    load = " ".join(f"{x:.1f}" for x in a.load)
     part = "" if a.scale == 1 else f", {a.scale:.0%} of the steps"
-    yield f"* {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, `make bench-peers`: {a.rounds} rounds{part}, contenders in turns."
-    yield f"* {cpu}: {os.cpu_count()} cores, {memory:.0f} GiB; {field('/etc/os-release', 'PRETTY_NAME')}, Linux {platform.release()}."
-    yield f"* {'; '.join(line.strip() for line in version if line.strip())}, OpenBLAS core {core}. Python {platform.python_version()}, {packages}."
-    yield f"* Load average when it began: {load}. Busiest second before any turn: {worst:.0%} of the machine."
-
-
-def write_page(path, lines):
-    with open(path) as f:
-        page = f.read()
-    begin, end = "<!-- peers -->\n", "<!-- /peers -->"
-    if page.count(begin) != 1 or page.count(end) != 1:
-        sys.exit(f"{path}: needs the lines {begin.strip()} and {end} once each")
-    text = page[: page.index(begin) + len(begin)] + "\n".join(lines) + "\n" + page[page.index(end) :]
-    with open(path + ".new", "w") as f:
-        f.write(text)
-    os.replace(path + ".new", path)
+    yield f"* {report.now()}, `make bench-peers`: {a.rounds} rounds{part}, contenders in turns."
+    yield report.machine()
+    yield report.programs(a.trainyard, core, ("tensorflow-cpu", "tf-keras", "torch", "numpy"))
+    yield report.load(a.load, worst)
 
 
 def main():
@@ -181,7 +133,7 @@ def main():
     lines = [*machine(a, results), "", *rate_table(results), "", *ratio_table(results)]
     print("\n".join(["", *lines]))
     if a.page:
-        write_page(a.page, lines)
+        report.write(a.page, "peers", lines)
 
 
 main()

@@ -11,7 +11,8 @@ shift
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard
 venv=${PEERS_VENV:-$cache/venv-peers}
-[ $# -gt 0 ] || set -- --page docs/benchmarks.md
+cnn=(--rounds 1) # arguments of cnn.py: a trial, unless the page is written
+[ $# -gt 0 ] || { cnn=(--page docs/benchmarks.md) && set -- "${cnn[@]}"; }
 
 test/tools/fetch_data.sh mnist >/dev/null
 if ! [ -e "$venv/ready" ]; then
@@ -25,4 +26,4 @@ if ! [ -e "$venv/ready" ]; then
 fi
 export CUDA_VISIBLE_DEVICES=-1
 "$venv/bin/python" "$here/compare.py" --trainyard "$build/bin/trainyard" --data "$cache/data/mnist" "$@"
-"$venv/bin/python" "$here/cnn.py" --trainyard "$build/bin/trainyard" --page docs/benchmarks.md
+"$venv/bin/python" "$here/cnn.py" --trainyard "$build/bin/trainyard" "${cnn[@]}"
