@@ -134,16 +134,6 @@ static bool is_view(const struct layer *l, bool training)
     return op->view != NULL && op->view(l, training);
 }
 
-/* How many inputs of nodes each tensor is. */
-static size_t *count_readers(const struct model *m)
-{
-    size_t *readers = xcalloc(model_tensors(m), sizeof(*readers));
-    for (size_t k = 0; k < m->nnodes; k++)
-        for (size_t j = 0; j < m->nodes[k].nin; j++)
-            readers[m->nodes[k].in[j]]++;
-    return readers;
-}
-
 /* The first node that is more than a view, when it alone reads the input and is a Rescaling. */
 static size_t find_rescale(const struct model *m, const size_t *readers)
 {
@@ -299,7 +289,7 @@ void buffer_plan_init(struct buffer_plan *p, const struct model *m, size_t max_n
     auto_free size_t *value = xcalloc(model_tensors(m), sizeof(size_t));
     auto_free size_t *grad = xcalloc(model_tensors(m), sizeof(size_t));
     auto_free bool *wanted = xcalloc(model_tensors(m), sizeof(bool));
-    auto_free size_t *readers = count_readers(m);
+    auto_free size_t *readers = model_readers(m);
     struct planning g = {
         .p = p, .m = m, .max_n = max_n, .training = training, .value = value, .grad = grad, .wanted = wanted
     };

@@ -138,15 +138,12 @@ static int make_buffers(struct exec *x, struct err *e)
 static void find_fused(struct exec *x)
 {
     const struct model *m = x->m;
-    auto_free bool *read = xcalloc(model_tensors(m), sizeof(*read));
-    for (size_t i = 0; i < m->nnodes; i++)
-        for (size_t k = 0; k < m->nodes[i].nin; k++)
-            read[m->nodes[i].in[k]] = true;
+    auto_free size_t *readers = model_readers(m);
     for (size_t i = 0; i < m->nheads; i++) {
         const struct model_head *h = &m->heads[i];
         size_t node = h->tensor - m->ninputs;
         const struct layer *l = model_called(m, node);
-        bool fuses = h->loss != NULL && !read[h->tensor] && op_rows[l->id].tail != TAIL_NONE &&
+        bool fuses = h->loss != NULL && readers[h->tensor] == 0 && op_rows[l->id].tail != TAIL_NONE &&
                      loss_fuses(h->loss, &l->activation);
         x->pass[false].nodes[node].fused = x->pass[true].nodes[node].fused = fuses;
     }

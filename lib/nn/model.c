@@ -96,6 +96,15 @@ static int lay_out(struct model *m, struct err *e)
     return 0;
 }
 
+size_t *model_readers(const struct model *m)
+{
+    size_t *readers = xcalloc(model_tensors(m), sizeof(*readers));
+    for (size_t i = 0; i < m->nnodes; i++)
+        for (size_t k = 0; k < m->nodes[i].nin; k++)
+            readers[m->nodes[i].in[k]]++;
+    return readers;
+}
+
 /* Adapting reads the data once, so every layer that leads to this one must be fixed. */
 static int check_adapted(const struct model *m, const struct node *at, struct err *e)
 {

@@ -81,6 +81,8 @@ static inline const struct shape *model_tensor(const struct model *m, size_t ten
 {
     return tensor < m->ninputs ? &m->inputs[tensor].shape : &model_called(m, tensor - m->ninputs)->out;
 }
+/* How many inputs of nodes each tensor is. New. */
+size_t *model_readers(const struct model *m);
 
 /* The layers can be written as a Sequential model: graph_is_chain(), and none of them joins tensors. */
 bool model_is_chain(const struct model *m);

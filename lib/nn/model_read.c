@@ -308,14 +308,11 @@ static int call_graph(struct reading *r, size_t graph, const size_t *in, size_t 
 static int check_used(const struct reading *r, const struct node *layers, struct err *e)
 {
     const struct model *m = r->m;
-    auto_free bool *used = xcalloc(model_tensors(m), sizeof(*used));
+    auto_free size_t *uses = model_readers(m);
     for (size_t i = 0; i < m->nheads; i++)
-        used[m->heads[i].tensor] = true;
-    for (size_t i = 0; i < m->nnodes; i++)
-        for (size_t k = 0; k < m->nodes[i].nin; k++)
-            used[m->nodes[i].in[k]] = true;
+        uses[m->heads[i].tensor]++;
     for (size_t t = 0; t < model_tensors(m); t++)
-        if (!used[t])
+        if (uses[t] == 0)
             return node_error(layers, e,
                               "layer '%s' of a nested model does not lead to an output of the model: leave out the "
                               "nested model's output that is not used",
