@@ -14,10 +14,21 @@ const struct conv_kernel *conv_kernel_for(const struct window_layout *at)
     return CONV_KERNELS[i];
 }
 
-void conv_forward(const struct conv_call *c, size_t n, const float *x, const float *w, float *y)
+void conv_begin_forward(const struct conv_call *c, const float *w)
 {
     if (c->kernel->begin_forward != NULL)
         c->kernel->begin_forward(&c->at, w, c->scratch);
+}
+
+void conv_end_backward(const struct conv_call *c, const struct conv_grads *g)
+{
+    if (c->kernel->end_backward != NULL)
+        c->kernel->end_backward(&c->at, g, c->scratch);
+}
+
+void conv_forward(const struct conv_call *c, size_t n, const float *x, const float *w, float *y)
+{
+    conv_begin_forward(c, w);
     c->kernel->forward(&c->at, n, x, w, y, c->scratch);
 }
 
@@ -25,8 +36,7 @@ void conv_backward(const struct conv_call *c, size_t n, const float *x, const fl
 {
     c->kernel->begin_backward(&c->at, w, g, c->scratch);
     c->kernel->backward(&c->at, n, x, w, g, c->scratch);
-    if (c->kernel->end_backward != NULL)
-        c->kernel->end_backward(&c->at, g, c->scratch);
+    conv_end_backward(c, g);
 }
 
 void conv_clear_weights(const struct window_layout *at, const float *w UNUSED, const struct conv_grads *g,

@@ -32,12 +32,16 @@ struct conv_kernel {
     void (*end_backward)(const struct window_layout *at, const struct conv_grads *g, float *scratch); /* or NULL */
 };
 
-/* A kernel with its scratch, for passes of one part. */
+/* A kernel with its scratch. */
 struct conv_call {
     const struct conv_kernel *kernel;
     struct window_layout at;
     float *scratch;
 };
+/* The beginning and the end of a pass, whatever the kernel needs. */
+void conv_begin_forward(const struct conv_call *c, const float *w);
+void conv_end_backward(const struct conv_call *c, const struct conv_grads *g);
+/* Passes of one part. */
 void conv_forward(const struct conv_call *c, size_t n, const float *x, const float *w, float *y);
 void conv_backward(const struct conv_call *c, size_t n, const float *x, const float *w, const struct conv_grads *g);
 /* The first kernel that fits. */

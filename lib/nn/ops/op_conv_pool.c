@@ -171,8 +171,7 @@ static struct pooled_row conv_pool_row(const struct conv_pool *p, size_t i, size
 void op_conv_pool_forward(const struct op_ctx *conv, const struct op_ctx *pool)
 {
     const struct conv_pool p = conv_pool_of(conv, pool);
-    if (p.conv.kernel->begin_forward != NULL)
-        p.conv.kernel->begin_forward(&p.conv.at, conv->w[KERNEL_VAR], p.conv.scratch);
+    conv_begin_forward(&p.conv, conv->w[KERNEL_VAR]);
     for (size_t first = 0; first < conv->n; first += p.part) {
         size_t n = MIN(p.part, conv->n - first);
         p.conv.kernel->forward(&p.conv.at, n, conv->x[0] + first * p.x_each, conv->w[KERNEL_VAR], p.y, p.conv.scratch);
@@ -212,6 +211,5 @@ void op_conv_pool_backward(const struct op_ctx *conv, const struct op_ctx *pool)
         g.dx = conv->dx[0] != NULL ? conv->dx[0] + first * p.x_each : NULL;
         p.conv.kernel->backward(&p.conv.at, n, conv->x[0] + first * p.x_each, conv->w[KERNEL_VAR], &g, p.conv.scratch);
     }
-    if (p.conv.kernel->end_backward != NULL)
-        p.conv.kernel->end_backward(&p.conv.at, &g, p.conv.scratch);
+    conv_end_backward(&p.conv, &g);
 }
