@@ -54,16 +54,21 @@ static size_t direct_scratch(const struct window_layout *at, size_t n)
     return MAX(direct_frame(at), conv_windows.scratch(at, n));
 }
 
-/* The image that the windows lie in: x, or its copy in the frame. */
+/* The padding of a pass's images is the same, so it is cleared once. */
+static void direct_clear_frame(const struct direct *d, float *frame)
+{
+    if (d->framed)
+        memset(frame, 0, direct_frame(d->at) * sizeof(*frame));
+}
+
+/* The image that the windows lie in: x, or its copy in the frame. Windows are larger than the padding before them. */
 static const float *direct_image(const struct direct *d, const float *x, float *frame)
 {
     const struct window_axis *h = &d->at->axis[WINDOW_HEIGHT], *w = &d->at->axis[WINDOW_WIDTH];
     size_t line = w->in * d->at->channels, left = w->before * d->at->channels;
-    size_t rows = MIN(h->in, direct_reach(h) - MIN(h->before, direct_reach(h)));
-    size_t floats = MIN(line, d->width - MIN(left, d->width));
+    size_t rows = MIN(h->in, direct_reach(h) - h->before), floats = MIN(line, d->width - left);
     if (!d->framed)
         return x;
-    memset(frame, 0, direct_frame(d->at) * sizeof(*frame));
     for (size_t i = 0; i < rows; i++)
         memcpy(frame + (h->before + i) * d->width + left, x + i * line, floats * sizeof(*frame));
     return frame;
@@ -133,6 +138,7 @@ static void direct_forward(const struct window_layout *at, size_t n, const float
                            float *scratch)
 {
     const struct direct d = direct_of(at);
+    direct_clear_frame(&d, scratch);
     for (size_t i = 0; i < n; i++)
         direct_forward_image(&d, direct_image(&d, x + i * direct_in(at), scratch), w, y + i * direct_out(at));
 }
@@ -141,8 +147,12 @@ static void direct_backward(const struct window_layout *at, size_t n, const floa
                             const struct conv_grads *g, float *scratch)
 {
     const struct direct d = direct_of(at);
-    for (size_t i = 0; g->dw != NULL && i < n; i++)
-        direct_weights_image(&d, direct_image(&d, x + i * direct_in(at), scratch), g->dy + i * direct_out(at), g->dw);
+    if (g->dw != NULL) {
+        direct_clear_frame(&d, scratch);
+        for (size_t i = 0; i < n; i++)
+            direct_weights_image(&d, direct_image(&d, x + i * direct_in(at), scratch), g->dy + i * direct_out(at),
+                                 g->dw);
+    }
     if (g->dx != NULL)
         conv_windows.backward(at, n, NULL, w, &(struct conv_grads){ .dy = g->dy, .dx = g->dx }, scratch);
 }
