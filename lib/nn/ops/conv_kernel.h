@@ -2,7 +2,7 @@
  *
  * Shapes, row-major: x and dx (n, in height, in width, channels); w and dw (window height, window width, channels, out
  * channels), as in Keras; y and dy (n, out height, out width, out channels). A sequence has height 1. Positions outside
- * of the input are zeros.
+ * of the input are zeros. There may be fewer outputs than windows that fit: the last ones are left out.
  *
  * Ownership: the caller owns everything, and gives scratch() floats; nothing in them is kept between passes. Buffers do
  * not overlap, and need no alignment. Thread-safe: no state. Deterministic: the same call gives the same bits. No

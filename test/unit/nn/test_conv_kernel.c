@@ -24,19 +24,28 @@ struct kernel_case {
     {                                                                                                                  \
         in, before, after, 3, 1, 1                                                                                     \
     }
+#define LEFT_OUT(n) (0 - (size_t)(n)) /* as padding behind: the last n positions have no windows */
 static const struct image_case OF_WINOGRAD[] = {
-    { { THREE(3, 0, 0), THREE(3, 0, 0) } }, { { THREE(4, 0, 0), THREE(4, 0, 0) } },
-    { { THREE(5, 0, 0), THREE(7, 0, 0) } }, { { THREE(13, 0, 0), THREE(13, 0, 0) } },
-    { { THREE(3, 1, 1), THREE(3, 1, 1) } }, { { THREE(4, 1, 1), THREE(4, 1, 1) } },
-    { { THREE(5, 1, 1), THREE(7, 1, 1) } }, { { THREE(7, 1, 1), THREE(6, 1, 1) } },
-    { { THREE(3, 2, 0), THREE(8, 0, 2) } }, { { THREE(4, 0, 1), THREE(5, 2, 1) } },
-    { { THREE(6, 3, 2), THREE(3, 1, 4) } }, { { THREE(1, 1, 1), THREE(1, 1, 1) } },
+    { { THREE(3, 0, 0), THREE(3, 0, 0) } },
+    { { THREE(4, 0, 0), THREE(4, 0, 0) } },
+    { { THREE(5, 0, 0), THREE(7, 0, 0) } },
+    { { THREE(13, 0, 0), THREE(13, 0, 0) } },
+    { { THREE(3, 1, 1), THREE(3, 1, 1) } },
+    { { THREE(4, 1, 1), THREE(4, 1, 1) } },
+    { { THREE(5, 1, 1), THREE(7, 1, 1) } },
+    { { THREE(7, 1, 1), THREE(6, 1, 1) } },
+    { { THREE(3, 2, 0), THREE(8, 0, 2) } },
+    { { THREE(4, 0, 1), THREE(5, 2, 1) } },
+    { { THREE(6, 3, 2), THREE(3, 1, 4) } },
+    { { THREE(1, 1, 1), THREE(1, 1, 1) } },
+    { { THREE(9, 1, LEFT_OUT(2)), THREE(8, 0, LEFT_OUT(1)) } },
 };
 #define ONE                                                                                                            \
     {                                                                                                                  \
         1, 0, 0, 1, 1, 1                                                                                               \
     }
 static const struct image_case OF_WINDOWS[] = {
+    { { THREE(9, 1, LEFT_OUT(2)), THREE(8, 0, LEFT_OUT(1)) } },
     { { THREE(5, 0, 0), THREE(7, 1, 1) } },
     { { ONE, THREE(40, 2, 0) } },
     { { { 6, 0, 0, 1, 1, 1 }, { 5, 0, 0, 1, 1, 1 } } },
@@ -49,6 +58,7 @@ static const struct image_case OF_WINDOWS[] = {
     { { { 30, 0, 0, 5, 1, 1 }, { 31, 2, 2, 5, 1, 1 } } },
 };
 static const struct image_case OF_DIRECT[] = {
+    { { THREE(9, 1, LEFT_OUT(2)), THREE(8, 0, LEFT_OUT(1)) } },
     { { THREE(5, 0, 0), THREE(7, 1, 1) } },
     { { ONE, THREE(40, 2, 0) } },
     { { { 6, 0, 0, 1, 2, 1 }, { 5, 0, 0, 1, 1, 1 } } },
@@ -276,7 +286,7 @@ START_TEST(winograd_fits_where_it_is_faster)
 }
 END_TEST
 
-/* The input of a kernel of one position is its windows, unless it skips positions. */
+/* The input of a kernel of one position is its windows, unless it skips or leaves out positions. */
 START_TEST(pointwise_fits_kernels_of_one_position)
 {
     static const struct {
@@ -286,6 +296,8 @@ START_TEST(pointwise_fits_kernels_of_one_position)
         { { { { 6, 0, 0, 1, 1, 1 }, { 5, 0, 0, 1, 1, 1 } } }, true },
         { { { { 6, 0, 0, 1, 2, 1 }, { 5, 0, 0, 1, 1, 1 } } }, false },
         { { { { 6, 0, 0, 1, 1, 1 }, { 5, 0, 0, 2, 1, 1 } } }, false },
+        { { { { 6, 0, LEFT_OUT(1), 1, 1, 1 }, { 5, 0, 0, 1, 1, 1 } } }, false },
+        { { { { 6, 0, 0, 1, 1, 1 }, { 5, 0, LEFT_OUT(1), 1, 1, 1 } } }, false },
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
         const struct sized_conv v = conv_of(&KERNELS[2], &CASES[i].image, 1, 3, 5);
@@ -317,6 +329,18 @@ START_TEST(direct_fits_whole_vectors)
 }
 END_TEST
 
+/* A frame that takes all the scratch, and less than the image. */
+START_TEST(a_large_frame_holds_what_windows_cover)
+{
+    static const struct image_case IMAGE = { { THREE(300, 1, LEFT_OUT(20)), THREE(300, 1, LEFT_OUT(10)) } };
+    const struct sized_conv v = conv_of(&KERNELS[3], &IMAGE, 1, 1, 16);
+    auto_free float *x = draw(sizes_of(&v).x, 1), *w = draw(sizes_of(&v).w, 2);
+    ck_assert_uint_eq(sizes_of(&v).scratch, 281 * 291);
+    str_fmt(about, sizeof(about), "a large frame");
+    check_forward(&v, x, w);
+}
+END_TEST
+
 /* Many channels or large images need no more than one tile. */
 START_TEST(scratch_of_windows_is_bounded)
 {
@@ -337,6 +361,7 @@ Suite *test_suite(void)
     tcase_add_test(t, winograd_fits_where_it_is_faster);
     tcase_add_test(t, pointwise_fits_kernels_of_one_position);
     tcase_add_test(t, direct_fits_whole_vectors);
+    tcase_add_test(t, a_large_frame_holds_what_windows_cover);
     tcase_add_test(t, scratch_of_windows_is_bounded);
     suite_add_tcase(s, t);
     return s;
