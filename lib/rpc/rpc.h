@@ -93,6 +93,11 @@ struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, 
  * what the handler of the server returned (code and message travel), ERR_LOST (unavailable), ERR_TIMEOUT (the deadline,
  * or the server ended the call: see call_ms below). */
 MUST_USE int rpc_wait(struct rpc_call *call, struct rpc_message **ret, struct err *e);
+/* Waits for up to wait_ms; true: rpc_wait will not block. For the caller that will call rpc_wait. */
+bool rpc_ready(struct rpc_call *call, int64_t wait_ms);
+/* Blocks until the call has ended; rpc_wait then does not block. Between the two its caller can tell other threads that
+ * they may not cancel the call any more. */
+void rpc_await(struct rpc_call *call);
 /* rpc_wait then returns soon with ERR_STOPPED. From any thread, but not once rpc_wait may have returned. */
 void rpc_cancel(struct rpc_call *call);
 /* rpc_start + rpc_wait. */

@@ -27,6 +27,7 @@ struct rpc_call {
     const grpc_channel *via; /* lane[lane] when it was started; only to compare */
     grpc_slice method;
     int64_t deadline_ms;
+    bool over; /* the batch is complete, and was seen to be */
     enum { SAW_NOTHING, SAW_PEER, SAW_NO_PEER } saw;
     atomic_bool cancelled;
     atomic_size_t borrowed; /* pieces that gRPC still reads */
@@ -224,6 +225,7 @@ struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, 
     k->method = grpc_slice_from_copied_string(method);
     k->early.code = ERR_NONE;
     k->call = NULL;
+    k->over = false;
     k->saw = SAW_NOTHING;
     k->lane = lane % c->lanes;
     grpc_metadata_array_init(&k->initial);
@@ -321,13 +323,30 @@ static void wait_for_pieces(struct rpc_call *k)
                                     NULL);
 }
 
+static bool call_await(struct rpc_call *k, gpr_timespec deadline)
+{
+    k->over =
+        k->over || k->call == NULL || grpc_completion_queue_pluck(k->queue, k, deadline, NULL).type == GRPC_OP_COMPLETE;
+    return k->over;
+}
+
+bool rpc_ready(struct rpc_call *k, int64_t wait_ms)
+{
+    return call_await(k, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(wait_ms, GPR_TIMESPAN)));
+}
+
+void rpc_await(struct rpc_call *k)
+{
+    (void)call_await(k, gpr_inf_future(GPR_CLOCK_MONOTONIC));
+}
+
 int rpc_wait(struct rpc_call *k, struct rpc_message **ret, struct err *e)
 {
     int rc;
     if (k->call == NULL) {
         rc = err_set(e, k->early.code, "%s", k->early.msg);
     } else {
-        grpc_completion_queue_pluck(k->queue, k, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+        rpc_await(k);
         rc = call_result(k, ret, e);
         if (k->answer != NULL)
             grpc_byte_buffer_destroy(k->answer);
