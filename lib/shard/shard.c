@@ -268,6 +268,7 @@ static int segment_init(struct shard *s, struct segment *g, const struct segment
     g->spec = *spec;
     g->group.previous_at = g->group.lent = -1;
     g->in_place = !own;
+    g->sums_elsewhere = s->sums_elsewhere;
     mutex_init(&g->lock);
     g->nslots = spec->kind == VAR_TRAINABLE ? optimizer_slots(s->optimizer) : 0;
     g->pull_at = s->pull_size;
@@ -309,7 +310,7 @@ static int build(struct shard *s, const char *optimizer_json, const struct segme
     return 0;
 }
 
-static void forget(struct segment *g)
+void segment_forget(struct segment *g)
 {
     MUTEX_GUARD(&g->lock);
     group_fini(g);
@@ -338,7 +339,7 @@ int shard_init(struct shard *s, const struct shard_caller *who, const char *opti
     if (!same && build(s, optimizer_json, segments, n, e) < 0)
         return -1;
     for (size_t i = 0; i < s->n; i++)
-        forget(&s->segments[i]);
+        segment_forget(&s->segments[i]);
     str_fmt(s->job_uid, sizeof(s->job_uid), "%s", who->job_uid);
     bind_generation(s, who);
     s->layout_hash = layout_hash;
@@ -504,7 +505,8 @@ void shard_brief(struct shard *s, struct shard_info *ret)
 size_t shard_bytes(struct shard *s)
 {
     GATE_SHARED(s);
-    size_t bytes = 0, more = s->groups.size == 0 ? 0 : s->vector != NULL ? 1 : 2; /* sum of a group, step before */
+    bool sums = s->groups.size > 0 && !s->sums_elsewhere;
+    size_t bytes = 0, more = !sums ? 0 : s->vector != NULL ? 1 : 2; /* sum of a group, step before */
     for (size_t i = 0; i < s->n; i++)
         bytes += (1 + (size_t)s->segments[i].nslots + more) * segment_bytes(&s->segments[i]);
     return bytes;

@@ -186,6 +186,21 @@ DEFINE_AUTO_FINI(shard_snapshot, shard_snapshot_fini);
  * checkpoint may still be given up. */
 MUST_USE int shard_confirm_snapshots(struct shard *s, const struct shard_caller *who, struct err *e);
 
+/* ---- a member of an all-reduce (collective/collective.h), whose shard has all segments ---- */
+
+/* The gradients of a group are added elsewhere: no push is taken. Before shard_init. */
+void shard_take_sums(struct shard *s);
+/* The update of the step that begins with the ordinal `at`, from the sums of all its gradients, a vector of the model's
+ * layout: of weighted gradients (groups_weight), for VAR_MOVING the next values. ERR_NOT_READY: it is at another step,
+ * or does not serve. One caller at a time. */
+MUST_USE int shard_apply_sums(struct shard *s, int64_t at, const float *sums, struct err *e);
+/* Serving or loading: forgets values and slots, and is LOADING again, in the same generation. */
+MUST_USE int shard_load_again(struct shard *s, struct err *e);
+/* The state of a segment, by its index in the order of Init, for another member. ERR_NOT_READY: there is none. */
+MUST_USE int shard_copy(struct shard *s, size_t index, struct shard_snapshot *ret, struct err *e);
+/* A hash of the whole state: values, slots, versions, applied sets. */
+MUST_USE int shard_state_hash(struct shard *s, uint64_t *ret, struct err *e);
+
 /* SIGTERM arrived: SERVING is reported as TERMINATING; everything else continues. */
 void shard_terminating(struct shard *s);
 /* shard_terminating was called, and every segment is in a checkpoint: by a snapshot taken since, or by one that holds

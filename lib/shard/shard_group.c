@@ -35,7 +35,7 @@ static int group_allocate(struct segment *g, const struct groups *groups, struct
     void *sum, *previous = NULL;
     if (p->has != NULL)
         return 0;
-    if (g->spec.kind != VAR_CONST) {
+    if (g->spec.kind != VAR_CONST && !g->sums_elsewhere) {
         if (mem_alloc(segment_bytes(g), "the gradients of a group", &sum, e) < 0)
             return -1;
         p->sum = sum;

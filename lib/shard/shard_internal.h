@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
+#include "shard/float_reader.h"
 #include "shard/shard.h"
 
 /* Synchronous training: the gradients of a group before its update, and the step before. */
@@ -44,7 +45,8 @@ struct segment {
     struct shard_snapshot copy; /* of the step that was announced; data NULL: there is none */
     int64_t copy_at;            /* first ordinal of the group that follows it */
     /* fixed: */
-    bool in_place; /* values: in the caller's vector. All who push are threads of this process */
+    bool sums_elsewhere; /* as in struct shard */
+    bool in_place;       /* values: in the caller's vector. All who push are threads of this process */
     int nslots;
     size_t pull_at, push_at; /* bytes of pull and push before this segment */
     void *memory;
@@ -56,6 +58,7 @@ struct shard {
     uint64_t incarnation;
     const struct update_policy *policy;
     float *vector;
+    bool sums_elsewhere; /* see shard_take_sums */
     /* under the gate: */
     char job_uid[SHARD_UID_MAX];
     uint64_t generation, layout_hash;
@@ -107,6 +110,10 @@ static inline size_t segment_bytes(const struct segment *g)
     return g->spec.count * sizeof(float);
 }
 
+/* Values and slots are of no step any more. Under the gate, exclusively. */
+void segment_forget(struct segment *g);
+/* Values and slots, version and applied set; under the segment's lock. */
+MUST_USE int segment_copy(const struct segment *g, struct shard_snapshot *ret, struct err *e);
 /* Wakes whoever waits for updates. Without the lock of a segment. */
 void shard_updated(struct shard *s);
 
@@ -137,18 +144,5 @@ void segment_keep_copy(struct segment *g, int64_t at);
 
 /* ERR_REFUSED unless it is float32. what: "gradient". */
 MUST_USE int shard_element_check(enum dtype element, const char *what, struct err *e);
-
-/* Walks bytes as floats, wherever the ranges are cut. */
-struct float_reader {
-    struct bytes_in *in;
-    const unsigned char *p;
-    size_t left;
-    unsigned char stash[sizeof(float)]; /* a float cut by the end of a range */
-};
-/* The next contiguous floats, at most want (> 0): their number and address (any alignment; valid until the next
- * call). 0: the bytes ended too soon. */
-size_t floats_next(struct float_reader *r, size_t want, const void **ret);
-MUST_USE bool floats_skip(struct float_reader *r, size_t n);
-MUST_USE bool floats_copy(struct float_reader *r, float *out, size_t n);
 
 #endif

@@ -57,8 +57,7 @@ int shard_restore(struct shard *s, const struct shard_caller *who, uint32_t id, 
     return 0;
 }
 
-/* Values and slots, version and applied set. */
-static int copy_segment(const struct segment *g, struct shard_snapshot *ret, struct err *e)
+int segment_copy(const struct segment *g, struct shard_snapshot *ret, struct err *e)
 {
     void *memory;
     if (mem_alloc((size_t)(1 + g->nslots) * segment_bytes(g), "a snapshot", &memory, e) < 0)
@@ -78,7 +77,7 @@ void segment_keep_copy(struct segment *g, int64_t at)
         return;
     shard_snapshot_fini(&g->copy);
     g->copy_at = at;
-    (void)!copy_segment(g, &g->copy, &ignored);
+    (void)!segment_copy(g, &g->copy, &ignored);
 }
 
 int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id, struct shard_snapshot *ret,
@@ -89,7 +88,7 @@ int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id,
     if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0 || shard_find(s, id, &g, e) < 0)
         return -1;
     SETTLED_GUARD(s, g);
-    if (copy_segment(g, ret, e) < 0)
+    if (segment_copy(g, ret, e) < 0)
         return -1;
     atomic_store(&s->unconfirmed, true);
     g->clean = g->saved = true;
@@ -129,7 +128,7 @@ static int take_copy(struct segment *g, int64_t at, struct shard_snapshot *ret, 
         return 0;
     }
     if (g->group.first == at)
-        return copy_segment(g, ret, e);
+        return segment_copy(g, ret, e);
     if (g->group.first > at)
         return err_set(e, ERR_STALE, "segment %u is beyond batch %lld, and has no copy of that step", g->spec.id,
                        (long long)at);

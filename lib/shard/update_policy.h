@@ -31,6 +31,8 @@ struct update_policy {
 };
 extern const struct update_policy UPDATE_ASYNC; /* update_async.c */
 extern const struct update_policy UPDATE_SYNC;  /* update_sync.c */
+/* update_sync.c, under the segment's lock: the update of its group from the sum of all gradients. */
+MUST_USE int sync_apply_sum(struct segment *g, struct push *p, const float *sum, struct err *e);
 
 /* What the push needs of the shard; p->ordinal is set. */
 void push_begin(const struct shard *s, struct push *p);

@@ -102,6 +102,23 @@ static int sync_commit(struct segment *g, struct push *p, struct err *e)
     return begin_next(g, p, e);
 }
 
+int sync_apply_sum(struct segment *g, struct push *p, const float *sum, struct err *e)
+{
+    float k = (float)(g->group.end - g->group.first), mean[CHUNK], *slots[OPTIMIZER_MAX_SLOTS] = { NULL };
+    const struct opt_step *step = g->spec.kind == VAR_TRAINABLE ? push_step(p, g, g->group.end - g->group.first) : NULL;
+    if (g->spec.kind == VAR_MOVING)
+        memcpy(g->values, sum, segment_bytes(g));
+    for (size_t at = 0, n; step != NULL && at < g->spec.count; at += n) {
+        n = MIN(g->spec.count - at, (size_t)CHUNK);
+        update_mean_of_one(sum + at, 1, k, mean, n);
+        optimizer_clip_values(p->optimizer, mean, n);
+        for (int i = 0; i < g->nslots; i++)
+            slots[i] = g->slots[i] + at;
+        optimizer_apply(p->optimizer, step, g->values + at, slots, mean, n);
+    }
+    return begin_next(g, p, e);
+}
+
 /* ---- one gradient ---- */
 
 /* In its turn it is added where it was received; else it is copied. */
@@ -146,6 +163,8 @@ static void lend_gradient(struct segment *g, struct push *p)
 static int sync_take(struct segment *g, struct push *p, struct err *e)
 {
     struct segment_group *group = &g->group;
+    if (group->sum == NULL && g->spec.kind != VAR_CONST)
+        return err_set(e, ERR_REFUSED, "gradients are added elsewhere: no push is taken");
     if (p->ordinal >= group->end)
         return err_set(e, ERR_PENDING, "batch %lld belongs to a later step: batches %lld to %lld are not applied yet",
                        (long long)p->ordinal, (long long)group->first, (long long)group->end - 1);
