@@ -103,7 +103,7 @@ struct pixel_sample { /* pixels of the input and their weights; what is missing 
     float weight[CORNERS];
 };
 
-struct view { /* an image of the input and its sampling */
+struct sampled_images { /* an image of the input and its sampling */
     struct image in, out;
     struct axis_sample *columns; /* room for one row of the output */
     struct pixel_sample *row;    /* likewise */
@@ -158,13 +158,13 @@ static bool is_turned(const struct sampling *s)
 }
 
 /* Unless the image is turned, the columns are the same in all rows. */
-static void sample_columns(const struct sampling *s, const struct view *v)
+static void sample_columns(const struct sampling *s, const struct sampled_images *v)
 {
     for (size_t k = 0; k < v->out.width && !is_turned(s); k++)
         v->columns[k] = column_sample(s, (float)k + s->center, 0);
 }
 
-static void sample_row(const struct sampling *s, const struct view *v, size_t row)
+static void sample_row(const struct sampling *s, const struct sampled_images *v, size_t row)
 {
     const float y = (float)row + s->center;
     const bool turned = is_turned(s);
@@ -181,15 +181,16 @@ static void sample_row(const struct sampling *s, const struct view *v, size_t ro
 }
 
 /* One row of the output, which v->row describes, of example i. */
-typedef void sampled_row_fn(const struct op_ctx *c, const struct sampling *s, const struct view *v, size_t i,
+typedef void sampled_row_fn(const struct op_ctx *c, const struct sampling *s, const struct sampled_images *v, size_t i,
                             size_t row);
 
-static size_t row_at(const struct view *v, size_t i, size_t row)
+static size_t row_at(const struct sampled_images *v, size_t i, size_t row)
 {
     return (i * v->out.height + row) * v->out.width * v->out.channels;
 }
 
-static void sample_pixels(const struct op_ctx *c, const struct sampling *s, const struct view *v, size_t i, size_t row)
+static void sample_pixels(const struct op_ctx *c, const struct sampling *s, const struct sampled_images *v, size_t i,
+                          size_t row)
 {
     const size_t channels = v->in.channels;
     const float *x = c->x[0] + i * image_floats(&v->in);
@@ -209,8 +210,8 @@ static void sample_pixels(const struct op_ctx *c, const struct sampling *s, cons
 }
 
 /* Adds to the gradient of the image. It is exact; TensorFlow's is that of the inverse transformation. */
-static void sample_gradients(const struct op_ctx *c, const struct sampling *s UNUSED, const struct view *v, size_t i,
-                             size_t row)
+static void sample_gradients(const struct op_ctx *c, const struct sampling *s UNUSED, const struct sampled_images *v,
+                             size_t i, size_t row)
 {
     const size_t channels = v->in.channels;
     const float *dy = c->dy + row_at(v, i, row);
@@ -227,11 +228,11 @@ size_t op_sample_scratch(const struct layer *l, size_t max_n UNUSED, bool traini
 }
 
 /* Of example i. */
-typedef struct sampling sampling_fn(const struct op_ctx *c, const struct view *v, size_t i);
+typedef struct sampling sampling_fn(const struct op_ctx *c, const struct sampled_images *v, size_t i);
 
-static struct view view_of(const struct op_ctx *c)
+static struct sampled_images sampled_images_of(const struct op_ctx *c)
 {
-    struct view v = { .in = image_of(&c->l->in[0]), .out = image_of(&c->l->out) };
+    struct sampled_images v = { .in = image_of(&c->l->in[0]), .out = image_of(&c->l->out) };
     v.row = (void *)c->scratch;
     v.columns = (void *)(v.row + v.out.width);
     return v;
@@ -246,7 +247,7 @@ static size_t sampled_alike(const struct op_ctx *c)
 
 static void sample_images(const struct op_ctx *c, sampling_fn *fn, sampled_row_fn *of_row)
 {
-    const struct view v = view_of(c);
+    const struct sampled_images v = sampled_images_of(c);
     const size_t alike = sampled_alike(c);
     for (size_t first = 0; first < c->n; first += alike) {
         const struct sampling s = fn(c, &v, first);
@@ -270,7 +271,7 @@ static void sample_backward(const struct op_ctx *c, sampling_fn *fn)
 /* ---- RandomTranslation, RandomZoom, RandomRotation ---- */
 
 /* x and y of the output are turned and scaled about the centre of the image. */
-static struct sampling affine_sampling(const struct op_ctx *c, const struct view *v, size_t i)
+static struct sampling affine_sampling(const struct op_ctx *c, const struct sampled_images *v, size_t i)
 {
     struct rng r = augment_rng(c, i);
     const struct augment *own = c->l->own;
@@ -322,7 +323,7 @@ static size_t largest(size_t n, size_t other, size_t size, size_t other_size)
 }
 
 /* The part of the input that is seen, resized to the whole output; pixel centres are at halves. */
-static void resize_part(struct sampling *s, const struct view *v, size_t height, size_t width)
+static void resize_part(struct sampling *s, const struct sampled_images *v, size_t height, size_t width)
 {
     s->height = height;
     s->width = width;
@@ -334,13 +335,13 @@ static void resize_part(struct sampling *s, const struct view *v, size_t height,
     s->a[2] = s->b[2] = -0.5F;
 }
 
-static void resize_ratio(struct sampling *s, const struct view *v)
+static void resize_ratio(struct sampling *s, const struct sampled_images *v)
 {
     resize_part(s, v, largest(v->in.height, v->in.width, v->out.height, v->out.width),
                 largest(v->in.width, v->in.height, v->out.width, v->out.height));
 }
 
-static struct sampling crop_sampling(const struct op_ctx *c, const struct view *v, size_t i)
+static struct sampling crop_sampling(const struct op_ctx *c, const struct sampled_images *v, size_t i)
 {
     struct sampling s = { .a = { 1, 0, 0 }, .b = { 0, 1, 0 }, .fill = FILL_NEAREST };
     const bool random = c->l->id == LAYER_RANDOM_CROP,
@@ -372,7 +373,7 @@ void op_crop_backward(const struct op_ctx *c)
     sample_backward(c, crop_sampling);
 }
 
-static struct sampling resize_sampling(const struct op_ctx *c, const struct view *v, size_t i UNUSED)
+static struct sampling resize_sampling(const struct op_ctx *c, const struct sampled_images *v, size_t i UNUSED)
 {
     struct sampling s = { .fill = FILL_NEAREST, .interpolation = (enum interpolation)c->l->arg[RESIZE_INTERPOLATION] };
     if (c->l->arg[RESIZE_CROPS] != 0)
