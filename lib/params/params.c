@@ -34,6 +34,7 @@ void params_make_vector(struct params *p)
 void params_release(struct params *p)
 {
     free(p->vector);
+    free(p->optimizer);
     for (int i = 0; i < PARAMS_GRADIENTS; i++)
         free(p->gradients[i]);
     free(p);

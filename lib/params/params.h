@@ -28,6 +28,13 @@ struct params_identity {
 struct rpc_credentials;
 struct params *params_new_grpc(const struct layout *l, const struct placement *p, char *const hosts[],
                                const struct params_identity *id, const struct rpc_credentials *credentials);
+/* One process that serves all segments and is not a ps: errors name it. Pushes go without shared memory. */
+struct params_peer {
+    const char *name, *host; /* copied */
+    float *vector;           /* of the caller, used in place of an own one; NULL: an own one */
+};
+struct params *params_new_peer(const struct layout *l, const struct placement *p, const struct params_peer *peer,
+                               const struct params_identity *id, const struct rpc_credentials *credentials);
 /* Everything in `shard`, which uses the vector of this object (shard_use_vector is called here). */
 struct params *params_new_local(const struct layout *l, struct shard *shard, const struct params_identity *id);
 /* For further threads of this process: the vector is that of the shard, which another params object has. A pull copies

@@ -23,6 +23,12 @@ const struct groups *params_groups(const struct params *p)
     return &p->groups;
 }
 
+void params_set_optimizer(struct params *p, const char *optimizer_json)
+{
+    free(p->optimizer);
+    p->optimizer = xstrdup(optimizer_json);
+}
+
 int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e)
 {
     return p->admin->init(p, ps, optimizer_json, deadline_ms, e);
@@ -31,6 +37,24 @@ int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t
 int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
 {
     return p->admin->adopt(p, ps, deadline_ms, e);
+}
+
+int params_fence(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
+{
+    return (p->admin->fence != NULL ? p->admin->fence : p->admin->adopt)(p, ps, deadline_ms, e);
+}
+
+bool params_in_workers(const struct params *p)
+{
+    return p->in_workers;
+}
+
+const char *params_holder(const struct params *p, size_t ps, char out[32])
+{
+    if (p->in_workers)
+        return "a worker";
+    str_fmt(out, 32, "ps-%zu", ps);
+    return out;
 }
 
 int params_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,

@@ -19,7 +19,11 @@ void params_set_rates(struct params *p, const struct rates *rates);
 /* Synchronous updates: params_init sends the groups to the ps from now on. */
 void params_set_groups(struct params *p, const struct groups *groups);
 const struct groups *params_groups(const struct params *p); /* size 0: params_set_groups was not called */
+/* Keras's form, copied: for a form that fills further processes by itself (collective/params_members.h). */
+void params_set_optimizer(struct params *p, const char *optimizer_json);
 MUST_USE int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
+/* As params_adopt, and training does not go on in this generation: only the calls that save and end it follow. */
+MUST_USE int params_fence(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
 MUST_USE int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
 /* data: values, then slots when with_slots. */
 MUST_USE int params_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
@@ -34,6 +38,9 @@ MUST_USE int params_snapshot_at(struct params *p, size_t ps, uint32_t segment, i
                                 struct shard_snapshot *ret, struct err *e);
 /* As shard_confirm_snapshots. */
 MUST_USE int params_confirm_snapshots(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+/* Who has the state, for messages: "ps-1", or with params_new_members "a worker". */
+const char *params_holder(const struct params *p, size_t ps, char out[32]);
+bool params_in_workers(const struct params *p); /* params_new_members */
 MUST_USE int params_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
 
 #endif

@@ -27,6 +27,8 @@ static void remote_free(struct params *p)
     }
     free(r->conns);
     free(r->requests);
+    if (r->borrows)
+        p->vector = NULL;
     params_release(p);
 }
 
@@ -76,13 +78,10 @@ static void connection_setup(struct ps_connection *conn, const struct layout *l,
         conn->chunks[k].pieces = xcalloc(conn->chunks[k].count, sizeof(struct rpc_piece));
     conn->window = CHUNKS_IN_FLIGHT_MIN;
     conn->small_lane = MIN(LANES, (int)MAX(conn->nchunks, 1));
-    char peer[32];
-    str_fmt(peer, sizeof(peer), "ps-%zu", conn->index);
     conn->channel =
         rpc_channel_new(host, credentials,
                         &(struct rpc_channel_options){
-                            .lanes = conn->small_lane + 1, .payload_max = PARAMETERS_PAYLOAD_MAX, .peer = peer });
-    conn->shm_allowed = address_is_loopback(host);
+                            .lanes = conn->small_lane + 1, .payload_max = PARAMETERS_PAYLOAD_MAX, .peer = conn->name });
 }
 
 static void plan_requests(struct remote *r)
@@ -99,18 +98,42 @@ static void plan_requests(struct remote *r)
                 r->requests[n++] = (struct request){ &r->conns[i], &r->conns[i].chunks[k] };
 }
 
-struct params *params_new_grpc(const struct layout *l, const struct placement *p, char *const hosts[],
-                               const struct params_identity *id, const struct rpc_credentials *credentials)
+static struct remote *remote_new(const struct layout *l, const struct placement *p, const struct params_identity *id)
 {
     struct remote *r = xcalloc(1, sizeof(*r));
     params_setup(&r->p, &REMOTE, &remote_admin, l, p->nps, id);
-    params_make_vector(&r->p);
     r->wanted.at = -1;
     r->conns = xcalloc(p->nps, sizeof(*r->conns));
+    return r;
+}
+
+struct params *params_new_grpc(const struct layout *l, const struct placement *p, char *const hosts[],
+                               const struct params_identity *id, const struct rpc_credentials *credentials)
+{
+    struct remote *r = remote_new(l, p, id);
+    params_make_vector(&r->p);
     for (size_t i = 0; i < p->nps; i++) {
-        r->conns[i].index = i;
-        connection_setup(&r->conns[i], l, p->ids[i], p->n[i], hosts[i], credentials);
+        struct ps_connection *conn = &r->conns[i];
+        conn->index = i;
+        str_fmt(conn->name, sizeof(conn->name), "ps-%zu", i);
+        connection_setup(conn, l, p->ids[i], p->n[i], hosts[i], credentials);
+        conn->shm_allowed = address_is_loopback(hosts[i]);
     }
+    plan_requests(r);
+    shm_setup(r);
+    return &r->p;
+}
+
+struct params *params_new_peer(const struct layout *l, const struct placement *p, const struct params_peer *peer,
+                               const struct params_identity *id, const struct rpc_credentials *credentials)
+{
+    struct remote *r = remote_new(l, p, id);
+    r->p.vector = peer->vector;
+    r->borrows = peer->vector != NULL;
+    if (!r->borrows)
+        params_make_vector(&r->p);
+    str_fmt(r->conns[0].name, sizeof(r->conns[0].name), "%s", peer->name);
+    connection_setup(&r->conns[0], l, p->ids[0], p->n[0], peer->host, credentials);
     plan_requests(r);
     shm_setup(r);
     return &r->p;

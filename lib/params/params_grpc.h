@@ -28,6 +28,7 @@ struct chunk {           /* some consecutive segments of a ps: one message */
 };
 struct ps_connection {
     size_t index;
+    char name[RPC_NAME_SIZE]; /* "ps-1" */
     struct rpc_channel *channel;
     int small_lane;       /* a lane without chunks, so that small calls need not wait behind them */
     uint64_t incarnation; /* of the process that answered first in this generation; 0: none did */
@@ -73,6 +74,7 @@ struct remote {
     size_t from;               /* floats below are not complete yet: chunks with them are not started */
     bool early;                /* begun by push_early, and not yet by push_start */
     struct push_result result; /* of the chunks that are done */
+    bool borrows;              /* the vector is the caller's */
     bool is_marked;            /* since the last push */
     /* Memory for ps of this host, see params_shm.c: */
     struct shm_memory *memory;                         /* NULL: there is none; it holds p.vector */

@@ -281,7 +281,7 @@ static int remote_snapshot(struct params *p, size_t ps, uint32_t segment, const 
     struct ps_connection *conn = connection_of(p, ps);
     const struct segment_spec *spec = segment_of(conn, segment);
     if (spec == NULL)
-        return err_set(e, ERR_INTERNAL, "ps-%zu does not hold segment %u", ps, segment);
+        return err_set(e, ERR_INTERNAL, "%s does not hold segment %u", conn->name, segment);
     Trainyard__V1__Header header;
     Trainyard__V1__SnapshotRequest q = TRAINYARD__V1__SNAPSHOT_REQUEST__INIT;
     PROTOBUF_AUTO *answer = NULL;

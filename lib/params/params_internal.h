@@ -25,6 +25,7 @@ struct params_admin_ops { /* as the functions of params/params_admin.h with the 
     void (*describe)(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
     int (*init)(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
     int (*adopt)(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+    int (*fence)(struct params *p, size_t ps, int64_t deadline_ms, struct err *e); /* NULL: adopt */
     int (*restore)(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
                    const struct ordinal_set *applied, const float *data, size_t floats, int64_t deadline_ms,
                    struct err *e);
@@ -50,6 +51,8 @@ struct params { /* the first part of the structure of each form */
     uint64_t generation;
     const struct rates *rates;          /* see params_set_rates; never NULL */
     struct groups groups;               /* see params_set_groups */
+    char *optimizer;                    /* see params_set_optimizer; NULL: not called */
+    bool in_workers;                    /* see params_in_workers */
     bool synchronous;                   /* see params_set_synchronous */
     struct wanted_step wanted;          /* by the next push */
     float *vector;                      /* owned, see params_make_vector */

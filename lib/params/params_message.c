@@ -21,8 +21,8 @@ int ps_error(const struct ps_connection *conn, struct err *e)
     if (e != NULL && err_is(e, ERR_PENDING)) /* what the job waits for, not a fault of this ps */
         return -1;
     if (e == NULL || !str_starts(e->msg, target))
-        return err_wrap(e, "ps-%zu (%s)", conn->index, target);
-    return err_set(e, e->code, "ps-%zu (%s)%s", conn->index, target, e->msg + strlen(target));
+        return err_wrap(e, "%s (%s)", conn->name, target);
+    return err_set(e, e->code, "%s (%s)%s", conn->name, target, e->msg + strlen(target));
 }
 
 int ps_admit(const struct params *p, struct ps_connection *conn, uint64_t incarnation, uint64_t generation,

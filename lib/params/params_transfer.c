@@ -27,7 +27,7 @@ static int call_watch(const struct remote *r, const struct ps_connection *conn, 
     char text[200], done[32], total[32];
     if (r->p.watch == NULL || r->done == r->total || clock_ms() - r->since_ms < r->p.watch_after_ms)
         return 0;
-    str_fmt(text, sizeof(text), "ps-%zu (%s): %s of %s %s", conn->index, rpc_channel_target(conn->channel),
+    str_fmt(text, sizeof(text), "%s (%s): %s of %s %s", conn->name, rpc_channel_target(conn->channel),
             str_bytes(r->done, done), str_bytes(r->total, total),
             r->ordinal == PULLING                  ? "pulled"
             : r->p.synchronous && r->wanted.at < 0 ? "pushed"

@@ -16,7 +16,8 @@ struct ps_set {
     struct params *params;
     const struct layout *layout;
     const struct placement *placement;
-    const struct optimizer *optimizer;
+    const struct optimizer *optimizer_of;
+    struct buf optimizer; /* the same as JSON */
     const char *job_uid;
     const struct report *report;
     size_t *holder;        /* [segment] ps */
@@ -29,8 +30,11 @@ struct ps_set *ps_set_new(struct params *params, const struct layout *l, const s
 {
     struct ps_set *f = xcalloc(1, sizeof(*f));
     *f = (struct ps_set){
-        .params = params, .layout = l, .placement = p, .optimizer = o, .job_uid = job_uid, .report = report
+        .params = params, .layout = l, .placement = p, .optimizer_of = o, .job_uid = job_uid, .report = report
     };
+    json_auto_t *config = json_pack("{s:s, s:o}", "class_name", optimizer_name(o), "config", optimizer_config(o));
+    json_emit(config, &f->optimizer);
+    params_set_optimizer(params, f->optimizer.data);
     f->holder = xcalloc(l->n + 1, sizeof(*f->holder));
     f->incarnation = xcalloc(p->nps + 1, sizeof(*f->incarnation));
     f->filled = xcalloc(p->nps + 1, sizeof(*f->filled));
@@ -44,6 +48,7 @@ void ps_set_free(struct ps_set *f)
 {
     if (f == NULL)
         return;
+    buf_fini(&f->optimizer);
     free(f->holder);
     free(f->incarnation);
     free(f->filled);
@@ -138,6 +143,16 @@ static uint64_t other_chief(const struct ps_set *f, const struct shard_info *i)
     return i->generation == params_generation(f->params) && !ours ? i->chief : 0;
 }
 
+static void describe_condition(const struct ps_set *f, size_t ps, enum ps_set_condition c, char *out, size_t n)
+{
+    char name[32];
+    bool ends = c == PS_SET_TERMINATING;
+    if (params_in_workers(f->params))
+        str_fmt(out, n, "all workers %s", ends ? "are terminating" : "have lost the state");
+    else
+        str_fmt(out, n, "%s %s", params_holder(f->params, ps, name), ends ? "is terminating" : "has lost its state");
+}
+
 void ps_set_poll(struct ps_set *f, int64_t deadline_ms, struct ps_set_view *ret)
 {
     *ret = (struct ps_set_view){ .condition = PS_SET_READY, .begun_ms = clock_ms() };
@@ -151,7 +166,7 @@ void ps_set_poll(struct ps_set *f, int64_t deadline_ms, struct ps_set_view *ret)
         }
         char text[64];
         enum ps_set_condition c = condition_of(f, ps, info);
-        str_fmt(text, sizeof(text), "ps-%zu %s", ps, c == PS_SET_TERMINATING ? "is terminating" : "has lost its state");
+        describe_condition(f, ps, c, text, sizeof(text));
         worsen(ret, c, text);
         if (other_chief(f, info) != 0)
             ret->other_chief = other_chief(f, info);
@@ -171,7 +186,7 @@ static int restore_segment(struct ps_set *f, size_t ps, const struct segment_spe
     AUTO_FINI(ordinal_set) applied = ORDINAL_SET_INIT;
     if (source->read(source->user, segment, data, &slots, &version, &applied, e) < 0)
         return -1;
-    size_t nslots = segment->kind == VAR_TRAINABLE ? (size_t)optimizer_slots(f->optimizer) : 0;
+    size_t nslots = segment->kind == VAR_TRAINABLE ? (size_t)optimizer_slots(f->optimizer_of) : 0;
     size_t floats = segment->count * (slots ? 1 + nslots : 1);
     return params_restore(f->params, ps, segment->id, slots, version, &applied, data, floats, BULK_MS, e);
 }
@@ -180,25 +195,23 @@ static int restore_segment(struct ps_set *f, size_t ps, const struct segment_spe
 static int explain_fill(const struct ps_set *f, size_t ps, size_t filled, struct wait_state *wait, struct err *e)
 {
     int64_t now = clock_ms();
+    char name[32];
     if (stop_count() > 0)
-        return err_set(e, ERR_STOPPED, "stopped while filling ps-%zu", ps);
+        return err_set(e, ERR_STOPPED, "stopped while filling %s", params_holder(f->params, ps, name));
     if (wait_due(wait, now))
-        report_info(f->report, "waiting %lld s for ps-%zu: %zu of %zu segments restored",
-                    (long long)wait_ms(wait, now) / 1000, ps, filled, f->placement->n[ps]);
+        report_info(f->report, "waiting %lld s for %s: %zu of %zu segments restored",
+                    (long long)wait_ms(wait, now) / 1000, params_holder(f->params, ps, name), filled,
+                    f->placement->n[ps]);
     return 0;
 }
 
 static int fill(struct ps_set *f, size_t ps, const struct segment_source *source, struct err *e)
 {
-    json_auto_t *config =
-        json_pack("{s:s, s:o}", "class_name", optimizer_name(f->optimizer), "config", optimizer_config(f->optimizer));
-    AUTO_FINI(buf) optimizer = BUF_INIT;
-    json_emit(config, &optimizer);
     void *data;
     if (mem_alloc((size_t)SEGMENT_MAX * (1 + OPTIMIZER_MAX_SLOTS), "a segment", &data, e) < 0)
         return -1;
     auto_free float *segment = data;
-    if (params_init(f->params, ps, optimizer.data, CALL_MS, e) < 0)
+    if (params_init(f->params, ps, f->optimizer.data, CALL_MS, e) < 0)
         return -1;
     struct wait_state wait = { 0 };
     wait_begin(&wait, clock_ms(), WAIT_EXPLAIN_MS);
@@ -213,7 +226,8 @@ static int check_owner(const struct ps_set *f, size_t ps, const struct shard_inf
 {
     if (i->state == SHARD_UNINITIALISED || i->job_uid[0] == 0 || strcmp(i->job_uid, f->job_uid) == 0)
         return 0;
-    return err_set(e, ERR_REFUSED, "ps-%zu serves another job (%s)", ps, i->job_uid);
+    char name[32];
+    return err_set(e, ERR_REFUSED, "%s serves another job (%s)", params_holder(f->params, ps, name), i->job_uid);
 }
 
 /* May this chief have the ps? */
@@ -221,16 +235,19 @@ static int check_answer(const struct ps_set *f, size_t ps, const struct shard_in
                         struct err *e)
 {
     uint64_t generation = params_generation(f->params);
+    char name[32];
     if (cause->code != ERR_NONE)
         return err_set(e, cause->code, "%s", cause->msg);
     if (check_owner(f, ps, i, e) < 0)
         return -1;
     if (i->generation > generation)
-        return err_set(e, ERR_FENCED, "ps-%zu is at generation %llu, this chief at %llu: a newer chief is in charge",
-                       ps, (unsigned long long)i->generation, (unsigned long long)generation);
+        return err_set(e, ERR_FENCED, "%s is at generation %llu, this chief at %llu: a newer chief is in charge",
+                       params_holder(f->params, ps, name), (unsigned long long)i->generation,
+                       (unsigned long long)generation);
     if (other_chief(f, i) != 0)
-        return err_set(e, ERR_FENCED, "ps-%zu has generation %llu from another chief (incarnation %016llx)", ps,
-                       (unsigned long long)generation, (unsigned long long)i->chief);
+        return err_set(e, ERR_FENCED, "%s has generation %llu from another chief (incarnation %016llx)",
+                       params_holder(f->params, ps, name), (unsigned long long)generation,
+                       (unsigned long long)i->chief);
     return 0;
 }
 
@@ -292,7 +309,7 @@ void ps_set_fence(struct ps_set *f, uint64_t generation)
     params_set_generation(f->params, generation);
     for (size_t ps = 0; ps < ps_set_size(f); ps++) {
         struct err e = { 0 };
-        if (params_adopt(f->params, ps, CALL_MS, &e) < 0)
+        if (params_fence(f->params, ps, CALL_MS, &e) < 0)
             log_debug("fence: %s", e.msg);
     }
 }

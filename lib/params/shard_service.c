@@ -325,6 +325,11 @@ void shard_service_share(struct shard_service *v, bool allowed)
     atomic_store(&v->share, allowed);
 }
 
+void shard_service_note(struct shard_service *v)
+{
+    atomic_store_explicit(&v->heard_ms, clock_ms(), memory_order_relaxed);
+}
+
 int64_t shard_service_heard_ms(const struct shard_service *v)
 {
     return atomic_load_explicit(&v->heard_ms, memory_order_relaxed);
