@@ -5,7 +5,7 @@ DEV     ?= 0
 JOBS    ?= 2
 include make/flags.mk
 
-LIBS     := chief train coord params shard rpc data tfio nn tensor net identity job codec base# link order: a library comes before those it uses
+LIBS     := chief train coord collective params shard rpc data tfio nn tensor net identity job codec base# link order: a library comes before those it uses
 PROGRAMS := ps:trainyard-ps worker:trainyard-worker cli:trainyard
 # The operator has folders (operator/*/) and links neither gRPC nor BLAS.
 OPERATOR_DIRS := operator operator/kube operator/api operator/build operator/plan operator/control

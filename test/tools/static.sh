@@ -23,10 +23,10 @@ downward() { # PARENT ALSO FOLDER...
             "$(grep -nE '^#include "[a-z]+/' "$parent/$folder"/*.[ch] "$parent/$folder"/*/*.[ch] 2>/dev/null | grep -vE "\"(${seen%|}$also)/")"
     done
 }
-downward lib '' base codec job identity net tensor nn tfio data rpc shard params coord train chief
+downward lib '' base codec job identity net tensor nn tfio data rpc shard params collective coord train chief
 # The operator's folders; from lib/ they use what needs no gRPC and no BLAS.
 downward operator '|base|codec|job|identity|net|nn' kube api build plan control
-verdict "operator includes what only replicas need" "$(grep -nE '^#include "(tensor|tfio|data|rpc|shard|params|coord|train|chief)/' operator/*.[ch] operator/*/*.[ch] 2>/dev/null)"
+verdict "operator includes what only replicas need" "$(grep -nE '^#include "(tensor|tfio|data|rpc|shard|params|collective|coord|train|chief)/' operator/*.[ch] operator/*/*.[ch] 2>/dev/null)"
 verdict "the pure plan includes what acts" "$(grep -nE '#include "(kube|build|control)/' operator/plan/*.[ch])"
 verdict "event files and bundles need the model" "$(grep -nE '#include "(job|net|nn)/' lib/tfio/*.[ch])"
 verdict "operator and ps include each other" "$(grep -nE '#include "(\.\./)?(ps|operator)/' ps/*.[ch] 2>/dev/null)"

@@ -1,0 +1,347 @@
+/* The sums of a step are one vector; a gradient is added where it was received, a few kilobytes at a time. */
+#include "collective/reduction.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/thread.h"
+#include "shard/float_reader.h"
+#include "shard/update_kernel.h"
+
+enum { MISSING_TOLD = 4 };
+
+struct own_chunk {
+    struct mutex lock;
+    int64_t next;     /* the gradients below are in the sum */
+    int64_t received; /* number of gradients */
+    float **waiting;  /* [end - at]: those that came before their turn, or NULL */
+    bool *has;        /* [end - at] */
+};
+
+struct reduction {
+    struct reduction_frame *frame;
+    int64_t at, end;
+    atomic_int refs;
+    atomic_bool open;
+    atomic_size_t left;    /* chunks without a sum */
+    atomic_bool *done;     /* [chunk] */
+    struct own_chunk *own; /* [own_end - own_first] */
+    float *sums;
+};
+
+/* ---- frames ---- */
+
+struct reduction_frame *reduction_frame_new(const struct layout *layout, const float *values,
+                                            const struct groups *groups, size_t members, size_t self)
+{
+    struct reduction_frame *f = xcalloc(1, sizeof(*f));
+    f->layout = layout;
+    f->values = values;
+    f->groups = *groups;
+    f->self = self;
+    f->nchunks = view_chunks(layout->vector, members, &f->chunks);
+    while (f->own_first < f->nchunks && f->chunks[f->own_first].owner != self)
+        f->own_first++;
+    for (f->own_end = f->own_first; f->own_end < f->nchunks && f->chunks[f->own_end].owner == self;)
+        f->own_end++;
+    atomic_init(&f->refs, 1);
+    return f;
+}
+
+struct reduction_frame *reduction_frame_ref(struct reduction_frame *f)
+{
+    atomic_fetch_add(&f->refs, 1);
+    return f;
+}
+
+void reduction_frame_unref(struct reduction_frame *f)
+{
+    if (f == NULL || atomic_fetch_sub(&f->refs, 1) > 1)
+        return;
+    free(f->chunks);
+    free(f);
+}
+
+/* ---- life ---- */
+
+static int64_t reduction_size(const struct reduction *r)
+{
+    return r->end - r->at;
+}
+
+int reduction_new(struct reduction_frame *f, int64_t at, struct reduction **ret, struct err *e)
+{
+    size_t bytes, own = f->own_end - f->own_first;
+    void *sums;
+    if (size_mul(f->layout->vector, sizeof(float), &bytes, e) < 0 ||
+        mem_alloc_plain(bytes, "the sums of a step", &sums, e) < 0)
+        return -1;
+    struct reduction *r = xcalloc(1, sizeof(*r));
+    r->frame = reduction_frame_ref(f);
+    r->at = at;
+    r->end = groups_end(&f->groups, at);
+    r->sums = sums;
+    r->done = xcalloc(f->nchunks, sizeof(*r->done));
+    r->own = xcalloc(own, sizeof(*r->own));
+    atomic_init(&r->refs, 1);
+    atomic_init(&r->left, f->nchunks);
+    for (size_t i = 0; i < own; i++) {
+        mutex_init(&r->own[i].lock);
+        r->own[i].next = at;
+        r->own[i].has = xcalloc((size_t)reduction_size(r), sizeof(bool));
+        r->own[i].waiting = xcalloc((size_t)reduction_size(r), sizeof(float *));
+    }
+    *ret = r;
+    return 0;
+}
+
+struct reduction *reduction_ref(struct reduction *r)
+{
+    atomic_fetch_add(&r->refs, 1);
+    return r;
+}
+
+static void own_fini(const struct reduction *r, struct own_chunk *c)
+{
+    for (int64_t i = 0; i < reduction_size(r); i++)
+        free(c->waiting[i]);
+    free(c->waiting);
+    free(c->has);
+    mutex_fini(&c->lock);
+}
+
+void reduction_unref(struct reduction *r)
+{
+    if (r == NULL || atomic_fetch_sub(&r->refs, 1) > 1)
+        return;
+    for (size_t i = 0; i < r->frame->own_end - r->frame->own_first; i++)
+        own_fini(r, &r->own[i]);
+    reduction_frame_unref(r->frame);
+    free(r->own);
+    free(r->done);
+    free(r->sums);
+    free(r);
+}
+
+int64_t reduction_at(const struct reduction *r)
+{
+    return r->at;
+}
+
+int64_t reduction_end(const struct reduction *r)
+{
+    return r->end;
+}
+
+const struct reduction_frame *reduction_frame(const struct reduction *r)
+{
+    return r->frame;
+}
+
+/* ---- adding ---- */
+
+static void sum_nothing(const struct reduction *r, int64_t ordinal, size_t at, size_t n)
+{
+    if (ordinal == r->at)
+        memset(r->sums + at, 0, n * sizeof(float));
+}
+
+/* One gradient in a range of floats of one segment, as in shard/update_sync.c. */
+static void sum_range(const struct reduction *r, const struct segment_spec *g, int64_t ordinal, size_t at,
+                      const void *x, size_t n)
+{
+    bool first = ordinal == r->at;
+    float w = groups_weight(&r->frame->groups, ordinal), *sum = r->sums + at;
+    if (g->kind == VAR_MOVING) /* the next values: each batch of the group counts by itself */
+        update_average(first ? r->frame->values + at : sum, x, g->momentum, sum, n);
+    else if (g->kind == VAR_TRAINABLE && first)
+        update_weigh(x, w, sum, n);
+    else if (g->kind == VAR_TRAINABLE)
+        update_add(x, w, sum, n);
+    else
+        sum_nothing(r, ordinal, at, n);
+}
+
+/* The segment that has this float, or the next one above: segments ascend by offset. */
+static size_t segment_at(const struct layout *l, size_t at)
+{
+    size_t low = 0, high = l->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (l->segments[middle].offset + l->segments[middle].count <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Gradients of consecutive floats from `at` on. Between variables there may be floats of none. */
+static void sum_floats(const struct reduction *r, int64_t ordinal, size_t at, const void *x, size_t n)
+{
+    const struct layout *l = r->frame->layout;
+    const char *from = x;
+    for (size_t i = segment_at(l, at), done = 0, here; done < n; i++, done += here) {
+        size_t begin = i < l->n ? l->segments[i].offset : SIZE_MAX, pos = at + done;
+        size_t gap = begin > pos ? MIN(begin - pos, n - done) : 0;
+        sum_nothing(r, ordinal, pos, gap);
+        done += gap;
+        here = done < n ? MIN(begin + l->segments[i].count - (at + done), n - done) : 0;
+        if (here > 0)
+            sum_range(r, &l->segments[i], ordinal, at + done, from + done * sizeof(float), here);
+    }
+}
+
+static int sum_bytes(const struct reduction *r, const struct chunk_range *c, int64_t ordinal, struct bytes_in *bytes,
+                     struct err *e)
+{
+    struct float_reader reader = { .in = bytes };
+    const void *x = NULL;
+    for (size_t at = c->from, n; at < c->to; at += n) {
+        if ((n = floats_next(&reader, c->to - at, &x)) == 0)
+            return err_set(e, ERR_INTERNAL, "a gradient ended within its chunk");
+        sum_floats(r, ordinal, at, x, n);
+    }
+    return 0;
+}
+
+static int keep_bytes(const struct reduction *r, struct own_chunk *own, const struct chunk_range *c, int64_t ordinal,
+                      struct bytes_in *bytes, struct err *e)
+{
+    void *memory;
+    struct float_reader reader = { .in = bytes };
+    size_t n = c->to - c->from;
+    if (mem_alloc_plain(MAX(n, (size_t)1) * sizeof(float), "a gradient that waits for its group", &memory, e) < 0)
+        return -1;
+    auto_free float *copy = memory;
+    if (!floats_copy(&reader, copy, n))
+        return err_set(e, ERR_INTERNAL, "a gradient ended within its chunk");
+    own->waiting[ordinal - r->at] = TAKE(copy);
+    return 0;
+}
+
+/* Those that have come before their turn. */
+static void sum_waiting(const struct reduction *r, struct own_chunk *own, const struct chunk_range *c)
+{
+    for (; own->next < r->end && own->waiting[own->next - r->at] != NULL; own->next++) {
+        auto_free float *gradient = TAKE(own->waiting[own->next - r->at]);
+        sum_floats(r, own->next, c->from, gradient, c->to - c->from);
+    }
+}
+
+/* Under the chunk's lock. */
+static bool note_sum(struct reduction *r, struct own_chunk *own, size_t chunk)
+{
+    if (own->next < r->end || atomic_load(&r->done[chunk]))
+        return false;
+    reduction_set_sum(r, chunk);
+    return true;
+}
+
+void reduction_open(struct reduction *r)
+{
+    const struct reduction_frame *f = r->frame;
+    atomic_store(&r->open, true);
+    for (size_t i = f->own_first; i < f->own_end; i++) {
+        struct own_chunk *own = &r->own[i - f->own_first];
+        MUTEX_GUARD(&own->lock);
+        sum_waiting(r, own, &f->chunks[i]);
+        (void)note_sum(r, own, i);
+    }
+}
+
+static int check_add(const struct reduction *r, size_t chunk, int64_t ordinal, const struct bytes_in *bytes,
+                     struct err *e)
+{
+    const struct reduction_frame *f = r->frame;
+    if (chunk < f->own_first || chunk >= f->own_end)
+        return err_set(e, ERR_INPUT, "chunk %zu of %zu belongs to another member", chunk, f->nchunks);
+    if (ordinal < r->at || ordinal >= r->end)
+        return err_set(e, ERR_INPUT, "batch %lld is not in the group of batches %lld to %lld", (long long)ordinal,
+                       (long long)r->at, (long long)r->end - 1);
+    size_t want = (f->chunks[chunk].to - f->chunks[chunk].from) * sizeof(float);
+    if (bytes->size != want)
+        return err_set(e, ERR_INPUT, "a gradient of %zu bytes for a chunk of %zu", bytes->size, want);
+    return 0;
+}
+
+int reduction_add(struct reduction *r, size_t chunk, int64_t ordinal, struct bytes_in *bytes, bool *ret_complete,
+                  struct err *e)
+{
+    *ret_complete = false;
+    if (check_add(r, chunk, ordinal, bytes, e) < 0)
+        return -1;
+    const struct chunk_range *c = &r->frame->chunks[chunk];
+    struct own_chunk *own = &r->own[chunk - r->frame->own_first];
+    MUTEX_GUARD(&own->lock);
+    if (own->has[ordinal - r->at])
+        return 0;
+    bool in_turn = atomic_load(&r->open) && ordinal == own->next;
+    if ((in_turn ? sum_bytes(r, c, ordinal, bytes, e) : keep_bytes(r, own, c, ordinal, bytes, e)) < 0)
+        return -1;
+    own->has[ordinal - r->at] = true;
+    own->received++;
+    own->next += in_turn;
+    if (atomic_load(&r->open))
+        sum_waiting(r, own, c);
+    *ret_complete = note_sum(r, own, chunk);
+    return 0;
+}
+
+/* ---- sums ---- */
+
+float *reduction_sum_of(struct reduction *r, size_t chunk)
+{
+    return r->sums + r->frame->chunks[chunk].from;
+}
+
+void reduction_set_sum(struct reduction *r, size_t chunk)
+{
+    if (!atomic_exchange(&r->done[chunk], true))
+        atomic_fetch_sub(&r->left, 1);
+}
+
+bool reduction_has_sum(struct reduction *r, size_t chunk)
+{
+    return atomic_load(&r->done[chunk]);
+}
+
+bool reduction_complete(struct reduction *r)
+{
+    return atomic_load(&r->left) == 0;
+}
+
+const float *reduction_sums(const struct reduction *r)
+{
+    return r->sums;
+}
+
+void reduction_received(struct reduction *r, struct ordinal_set *ret)
+{
+    const struct reduction_frame *f = r->frame;
+    struct err never;
+    *ret = (struct ordinal_set){ .low = r->at, .high = r->at };
+    for (int64_t i = 0; i < reduction_size(r); i++) {
+        bool all = true;
+        for (size_t k = 0; k < f->own_end - f->own_first && all; k++) {
+            MUTEX_GUARD(&r->own[k].lock);
+            all = r->own[k].has[i];
+        }
+        if (all && ordinal_set_add(ret, r->at + i, &never) < 0)
+            return;
+    }
+}
+
+void reduction_missing(struct reduction *r, struct buf *out)
+{
+    AUTO_FINI(ordinal_set) has = ORDINAL_SET_INIT;
+    reduction_received(r, &has);
+    int64_t missing = reduction_size(r) - (ordinal_set_count(&has) - r->at), told = 0;
+    buf_printf(out, missing == 1 ? "the gradient of batch" : "the gradients of batches");
+    for (int64_t i = r->at; i < r->end && told < MISSING_TOLD; i++)
+        if (!ordinal_set_has(&has, i))
+            buf_printf(out, "%s %lld", told++ > 0 ? "," : "", (long long)i);
+    if (missing > told)
+        buf_printf(out, " and %lld more", (long long)(missing - told));
+}

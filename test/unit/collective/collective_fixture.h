@@ -1,0 +1,227 @@
+/* collective_fixture - members of an all-reduce in one process, each with a server of its own, and the chief's orders
+ * to them. A shard with the same gradients, as a parameter server has it, says what the values must be. */
+#ifndef TRAINYARD_COLLECTIVE_COLLECTIVE_FIXTURE_H
+#define TRAINYARD_COLLECTIVE_COLLECTIVE_FIXTURE_H
+
+#include "shard/sync_fixture.h"
+
+#include "collective/collective.h"
+#include "collective/view.h"
+#include "params/parameters_codec.h"
+#include "rpc/peer.pb-c.h"
+
+enum { MEMBERS = 4, CALL_WAIT_MS = 20000 };
+
+struct party_member {
+    char name[16], address[32];
+    uint64_t incarnation;
+    _Alignas(64) float vector[FLOATS];
+    struct shard *shard;
+    struct collective *collective;
+    struct rpc_server *server;
+    struct rpc_channel *channel;
+};
+
+struct party {
+    struct layout *layout;
+    struct party_member members[MEMBERS];
+    struct shard *reference;
+    float begin[FLOATS];
+};
+
+static inline void member_start(struct party *p, size_t i, uint64_t incarnation)
+{
+    struct party_member *m = &p->members[i];
+    struct rpc_method methods[COLLECTIVE_METHODS];
+    struct err e = { 0 };
+    str_fmt(m->name, sizeof(m->name), "worker-%zu", i);
+    m->incarnation = incarnation;
+    m->shard = shard_new(incarnation);
+    shard_take_sums(m->shard);
+    shard_use_vector(m->shard, m->vector);
+    const struct collective_config config = { .layout = p->layout,
+                                              .shard = m->shard,
+                                              .name = m->name,
+                                              .incarnation = incarnation,
+                                              .credentials = &RPC_INSECURE };
+    ck_ok_e(collective_new(&config, &m->collective, &e));
+    collective_methods(m->collective, methods);
+    ck_ok_e(rpc_server_start("127.0.0.1:0", &RPC_INSECURE, methods, COLLECTIVE_METHODS,
+                             &(struct rpc_server_options){ .threads = 2, .payload_max = PARAMETERS_PAYLOAD_MAX },
+                             &m->server, &e));
+    collective_serve(m->collective, m->server);
+    str_fmt(m->address, sizeof(m->address), "127.0.0.1:%d", rpc_server_port(m->server));
+    m->channel = rpc_channel_new(m->address, &RPC_INSECURE, NULL);
+}
+
+static inline void member_stop(struct party *p, size_t i)
+{
+    struct party_member *m = &p->members[i];
+    if (m->server == NULL)
+        return;
+    rpc_channel_free(TAKE(m->channel));
+    collective_serve(m->collective, NULL);
+    rpc_server_free(TAKE(m->server));
+    collective_free(TAKE(m->collective));
+    shard_free(TAKE(m->shard));
+}
+
+/* The chief's Init, and the state of the beginning. */
+static inline void member_fill(struct party *p, size_t i)
+{
+    begin(p->members[i].shard, &CHIEF, &G, p->layout, ADAM, p->begin);
+}
+
+static inline void member_init(struct party *p, size_t i)
+{
+    struct err e = { 0 };
+    struct shard *s = p->members[i].shard;
+    ck_ok_e(shard_init(s, &CHIEF, ADAM, p->layout->segments, p->layout->n, p->layout->hash, &e));
+    ck_ok_e(shard_set_groups(s, &CHIEF, &G, &e));
+}
+
+static inline void party_open(struct party *p, size_t members)
+{
+    *p = (struct party){ .layout = small_layout() };
+    rpc_init();
+    fill(p->layout, 99, p->begin);
+    p->reference = synchronous(p->layout, ADAM, p->begin);
+    for (size_t i = 0; i < members; i++) {
+        member_start(p, i, 100 + i);
+        member_fill(p, i);
+    }
+}
+
+static inline void party_close(struct party *p)
+{
+    for (size_t i = 0; i < MEMBERS; i++)
+        member_stop(p, i);
+    shard_free(p->reference);
+    layout_free(p->layout);
+    rpc_shutdown();
+}
+
+/* ---- orders ---- */
+
+struct order_call {
+    Trainyard__V1__ViewAction action;
+    uint64_t view;
+    int64_t at;
+    unsigned members; /* bits */
+    int other;        /* -1: none */
+};
+
+static inline void wire_member(const struct party_member *m, Trainyard__V1__ViewMember *ret)
+{
+    trainyard__v1__view_member__init(ret);
+    ret->name = unconst(m->name);
+    ret->address = unconst(m->address);
+    ret->incarnation = m->incarnation;
+}
+
+static inline int order(struct party *p, size_t to, const struct order_call *o, Trainyard__V1__ViewReply **ret,
+                        struct err *e)
+{
+    Trainyard__V1__Header header;
+    Trainyard__V1__ViewRequest q;
+    Trainyard__V1__ViewMember wire[MEMBERS + 1], *list[MEMBERS];
+    AUTO_FINI(buf) head = BUF_INIT;
+    AUTO(rpc_message) *m = NULL;
+    ProtobufCMessage *answer = NULL;
+    trainyard__v1__view_request__init(&q);
+    trainyard__v1__header__init(&header);
+    header.job_uid = unconst(CHIEF.job_uid);
+    header.sender = unconst("chief-0");
+    header.generation = CHIEF.generation;
+    header.incarnation = CHIEF.incarnation;
+    q.header = &header;
+    q.action = o->action;
+    q.view = o->view;
+    q.at = o->at;
+    q.members = list;
+    for (size_t i = 0; i < MEMBERS; i++)
+        if (o->members & (1u << i)) {
+            wire_member(&p->members[i], &wire[i]);
+            list[q.n_members++] = &wire[i];
+        }
+    if (o->other >= 0) {
+        wire_member(&p->members[o->other], &wire[MEMBERS]);
+        q.other = &wire[MEMBERS];
+    }
+    codec_pack(&q.base, &head);
+    if (rpc_unary(p->members[to].channel, "/trainyard.v1.Peer/View", head.data, head.len, NULL, 0, CALL_WAIT_MS, &m,
+                  e) < 0 ||
+        codec_unpack(&trainyard__v1__view_reply__descriptor, m, &answer, e) < 0)
+        return -1;
+    *ret = (void *)answer;
+    return 0;
+}
+
+static inline void ordered(struct party *p, size_t to, const struct order_call *o)
+{
+    Trainyard__V1__ViewReply *r = NULL;
+    struct err e = { 0 };
+    ck_ok_e(order(p, to, o, &r, &e));
+    protobuf_c_message_free_unpacked(&r->base, NULL);
+}
+
+static inline void all_ordered(struct party *p, unsigned members, struct order_call o)
+{
+    for (size_t i = 0; i < MEMBERS; i++)
+        if (members & (1u << i))
+            ordered(p, i, &o);
+}
+
+static inline void start(struct party *p, uint64_t view, int64_t at, unsigned members)
+{
+    all_ordered(p, members, (struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_START, view, at, members, -1 });
+}
+
+static inline void stop(struct party *p, uint64_t view, unsigned members)
+{
+    all_ordered(p, members, (struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_STOP, view, 0, 0, -1 });
+}
+
+/* ---- steps ---- */
+
+static inline int give(struct party *p, size_t i, int64_t ordinal, struct err *e)
+{
+    struct collective *c = p->members[i].collective;
+    float grads[FLOATS] = { 0 };
+    fill(p->layout, (uint64_t)ordinal + 1, grads);
+    if (collective_enter(c, groups_first(&G, ordinal), CALL_WAIT_MS, e) < 0)
+        return -1;
+    collective_give(c, ordinal, grads, 0);
+    int rc = collective_given(c, e);
+    collective_leave(c);
+    return rc;
+}
+
+static inline void given(struct party *p, size_t i, int64_t ordinal)
+{
+    struct err e = { 0 };
+    ck_ok_e(give(p, i, ordinal, &e));
+}
+
+/* All ordinals below are applied. */
+static inline int64_t done_below(struct shard *s)
+{
+    AUTO_FINI(shard_info) info = { 0 };
+    shard_describe(s, &info);
+    return info.applied.low;
+}
+
+/* The values of a member at a step are those of a parameter server. */
+static inline void check_values(struct party *p, size_t i, int64_t at)
+{
+    float want[FLOATS];
+    struct err e = { 0 };
+    for (int64_t o = done_below(p->reference); o < at; o++)
+        push(p->reference, o);
+    values_at(p->reference, at, want);
+    ck_ok_e(collective_enter(p->members[i].collective, at, CALL_WAIT_MS, &e));
+    check_same(p->members[i].vector, want);
+    collective_leave(p->members[i].collective);
+}
+
+#endif

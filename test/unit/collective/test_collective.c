@@ -1,0 +1,311 @@
+/* Members of an all-reduce in one process: their values have the bits of a parameter server's, whoever gives a
+ * gradient, and whoever comes or goes. */
+#include "collective_fixture.h"
+
+#include "base/thread.h"
+
+/* Each ordinal of [from, to) is given by a member of its turn. */
+static void give_all(struct party *p, const size_t *turns, size_t n, int64_t from, int64_t to)
+{
+    for (int64_t o = from; o < to; o++)
+        given(p, turns[(size_t)o % n], o);
+}
+
+START_TEST(all_members_have_the_bits_of_a_parameter_server)
+{
+    static const size_t TURNS[] = { 0, 1, 2 };
+    struct party p;
+    party_open(&p, 3);
+    start(&p, 1, 0, 7);
+    give_all(&p, TURNS, 3, 0, 2 * EPOCH);
+    for (size_t i = 0; i < 3; i++)
+        check_values(&p, i, 2 * EPOCH);
+    party_close(&p);
+}
+END_TEST
+
+START_TEST(one_member_alone_has_them_too)
+{
+    static const size_t TURNS[] = { 0 };
+    struct party p;
+    party_open(&p, 1);
+    start(&p, 1, 0, 1);
+    give_all(&p, TURNS, 1, 0, EPOCH);
+    check_values(&p, 0, EPOCH);
+    party_close(&p);
+}
+END_TEST
+
+START_TEST(a_gradient_that_is_given_twice_counts_once)
+{
+    struct party p;
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    given(&p, 0, 2);
+    given(&p, 1, 2);
+    given(&p, 1, 3);
+    given(&p, 0, 0);
+    given(&p, 0, 0);
+    given(&p, 1, 1);
+    check_values(&p, 0, 4);
+    check_values(&p, 1, 4);
+    party_close(&p);
+}
+END_TEST
+
+START_TEST(a_step_that_is_over_is_stale)
+{
+    struct party p;
+    struct err e;
+    static const size_t TURNS[] = { 0, 1 };
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    give_all(&p, TURNS, 2, 0, 4);
+    check_values(&p, 1, 4);
+    ck_fails(give(&p, 1, 3, &e), ERR_STALE, "the step of batch 0 is over");
+    party_close(&p);
+}
+END_TEST
+
+START_TEST(it_says_which_gradients_are_missing)
+{
+    struct party p;
+    struct err e;
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    given(&p, 0, 1);
+    ck_fails(collective_enter(p.members[0].collective, 4, 1, &e), ERR_PENDING, "the gradients of batches 0, 2, 3");
+    party_close(&p);
+}
+END_TEST
+
+/* ---- members come and go ---- */
+
+START_TEST(the_others_make_the_step_again_when_a_member_is_lost)
+{
+    static const size_t TURNS[] = { 0, 1, 2 }, REST[] = { 0, 2 };
+    struct party p;
+    party_open(&p, 3);
+    start(&p, 1, 0, 7);
+    give_all(&p, TURNS, 3, 0, 4);
+    given(&p, 0, 4);
+    given(&p, 1, 5); /* is lost with its member */
+    member_stop(&p, 1);
+    stop(&p, 2, 5);
+    start(&p, 2, 4, 5);
+    give_all(&p, REST, 2, 4, EPOCH);
+    check_values(&p, 0, EPOCH);
+    check_values(&p, 2, EPOCH);
+    party_close(&p);
+}
+END_TEST
+
+struct giver {
+    struct party *p;
+    size_t member;
+    int64_t ordinal;
+    int rc;
+    struct err e;
+};
+
+static void giver_run(void *user)
+{
+    struct giver *g = user;
+    g->rc = give(g->p, g->member, g->ordinal, &g->e);
+}
+
+START_TEST(a_gradient_on_its_way_to_a_lost_member_is_given_again)
+{
+    struct party p;
+    struct err e;
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    member_stop(&p, 1);
+    struct giver g = { .p = &p, .member = 0, .ordinal = 0 };
+    struct thread t = { 0 };
+    ck_ok_e(thread_start(&t, "giver", giver_run, &g, &e));
+    stop(&p, 2, 1);
+    thread_join(&t);
+    ck_assert_int_eq(g.rc, -1);
+    ck_assert_int_eq(g.e.code, ERR_PENDING);
+    start(&p, 2, 0, 1);
+    for (int64_t o = 0; o < 4; o++)
+        given(&p, 0, o);
+    check_values(&p, 0, 4);
+    party_close(&p);
+}
+END_TEST
+
+static struct order_call begin_at(uint64_t view, int64_t at, unsigned members, int other)
+{
+    return (struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_START, view, at, members, other };
+}
+
+static Trainyard__V1__ViewReply *asked(struct party *p, size_t i)
+{
+    Trainyard__V1__ViewReply *r = NULL;
+    struct err e = { 0 };
+    ck_ok_e(order(p, i, &(struct order_call){ .action = TRAINYARD__V1__VIEW_ACTION__VIEW_ASK, .other = -1 }, &r, &e));
+    return r;
+}
+
+static int64_t place(struct party *p, size_t i)
+{
+    Trainyard__V1__ViewReply *r = asked(p, i);
+    int64_t at = r->at;
+    protobuf_c_message_free_unpacked(&r->base, NULL);
+    return at;
+}
+
+START_TEST(who_is_a_step_behind_takes_the_sums_of_another_member)
+{
+    static const size_t TURNS[] = { 0 }, BOTH[] = { 0, 1 };
+    struct party p;
+    party_open(&p, 2);
+    start(&p, 1, 0, 1);
+    give_all(&p, TURNS, 1, 0, 4);
+    check_values(&p, 0, 4);
+    stop(&p, 2, 3);
+    const struct order_call first = begin_at(2, 4, 3, -1), second = begin_at(2, 4, 3, 0);
+    ordered(&p, 0, &first);
+    ck_assert_int_eq(place(&p, 1), 0);
+    ordered(&p, 1, &second);
+    give_all(&p, BOTH, 2, 4, EPOCH);
+    check_values(&p, 0, EPOCH);
+    check_values(&p, 1, EPOCH);
+    party_close(&p);
+}
+END_TEST
+
+START_TEST(sums_that_were_taken_are_passed_on)
+{
+    static const size_t FIRST[] = { 0 }, OTHERS[] = { 1, 2 };
+    struct party p;
+    party_open(&p, 3);
+    start(&p, 1, 0, 1);
+    give_all(&p, FIRST, 1, 0, 4);
+    check_values(&p, 0, 4);
+    stop(&p, 2, 7);
+    const struct order_call first = begin_at(2, 4, 7, -1), second = begin_at(2, 4, 7, 0);
+    ordered(&p, 0, &first);
+    ordered(&p, 1, &second);
+    ck_wait(place(&p, 1) == 4);
+    member_stop(&p, 0); /* the only one that made the step; member 2 has not taken its sums yet */
+    stop(&p, 3, 6);
+    const struct order_call ahead = begin_at(3, 4, 6, -1), behind = begin_at(3, 4, 6, 1);
+    ordered(&p, 1, &ahead);
+    ordered(&p, 2, &behind);
+    give_all(&p, OTHERS, 2, 4, EPOCH);
+    check_values(&p, 1, EPOCH);
+    check_values(&p, 2, EPOCH);
+    party_close(&p);
+}
+END_TEST
+
+static void join(struct party *p, size_t newcomer, size_t donor, uint64_t view)
+{
+    ordered(p, donor, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_DONATE, view, 0, 0, (int)newcomer });
+    ordered(p, newcomer, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_JOIN, view, 0, 0, (int)donor });
+}
+
+static bool has_followed(struct party *p, size_t i, int64_t at)
+{
+    return place(p, i) >= at;
+}
+
+START_TEST(a_newcomer_takes_the_state_and_the_steps_since)
+{
+    static const size_t OLD[] = { 0, 1 }, ALL_THREE[] = { 0, 1, 2 };
+    struct party p;
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    give_all(&p, OLD, 2, 0, 4);
+    member_start(&p, 2, 102);
+    member_init(&p, 2);
+    join(&p, 2, 0, 1);
+    give_all(&p, OLD, 2, 4, EPOCH); /* training goes on meanwhile */
+    ck_wait(has_followed(&p, 2, EPOCH));
+    stop(&p, 2, 7);
+    all_ordered(&p, 3, begin_at(2, EPOCH, 7, -1));
+    const struct order_call third = begin_at(2, EPOCH, 7, 0);
+    ordered(&p, 2, &third);
+    give_all(&p, ALL_THREE, 3, EPOCH, 2 * EPOCH);
+    for (size_t i = 0; i < 3; i++)
+        check_values(&p, i, 2 * EPOCH);
+    party_close(&p);
+}
+END_TEST
+
+START_TEST(a_newcomer_with_another_state_does_not_train)
+{
+    static const size_t OLD[] = { 0 };
+    struct party p;
+    struct err e;
+    party_open(&p, 1);
+    start(&p, 1, 0, 1);
+    give_all(&p, OLD, 1, 0, 4);
+    check_values(&p, 0, 4);
+    member_start(&p, 1, 101);
+    member_init(&p, 1);
+    join(&p, 1, 0, 1);
+    ck_wait(has_followed(&p, 1, 4));
+    (void)done_below(p.members[1].shard); /* takes the locks of the segments */
+    p.members[1].vector[0] += 1;
+    (void)done_below(p.members[1].shard);
+    stop(&p, 2, 3);
+    const struct order_call first = begin_at(2, 4, 3, -1), second = begin_at(2, 4, 3, 0);
+    ordered(&p, 0, &first);
+    ordered(&p, 1, &second);
+    ck_fails(collective_enter(p.members[1].collective, 4, CALL_WAIT_MS, &e), ERR_LOST,
+             "the state that worker-0 gave differs from its own at batch 4");
+    party_close(&p);
+}
+END_TEST
+
+/* ---- orders that are refused ---- */
+
+static void refused(struct party *p, size_t i, struct order_call o, enum err_code code, const char *text)
+{
+    Trainyard__V1__ViewReply *r = NULL;
+    struct err e;
+    ck_fails(order(p, i, &o, &r, &e), code, text);
+}
+
+START_TEST(orders_that_do_not_fit_are_refused)
+{
+    struct party p;
+    party_open(&p, 2);
+    member_start(&p, 2, 102);
+    start(&p, 2, 0, 3);
+    refused(&p, 0, begin_at(1, 0, 3, -1), ERR_FENCED, "view 1 is over");
+    refused(&p, 0, begin_at(3, 0, 2, -1), ERR_FENCED, "not a member of view 3");
+    refused(&p, 0, begin_at(3, 2, 3, -1), ERR_INPUT, "batch 2 does not begin a step");
+    refused(&p, 0, begin_at(3, 4, 3, -1), ERR_NOT_READY, "it is at batch 0, the view begins at 4");
+    refused(&p, 2, begin_at(3, 0, 7, -1), ERR_NOT_READY, "it waits for the chief to initialise it");
+    stop(&p, 4, 3);
+    refused(&p, 0, begin_at(3, 0, 3, -1), ERR_FENCED, "view 3 is over");
+    start(&p, 4, 0, 3);
+    party_close(&p);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("collective");
+    TCase *t = tcase_create("collective");
+    tcase_set_timeout(t, 100);
+    tcase_add_test(t, all_members_have_the_bits_of_a_parameter_server);
+    tcase_add_test(t, one_member_alone_has_them_too);
+    tcase_add_test(t, a_gradient_that_is_given_twice_counts_once);
+    tcase_add_test(t, a_step_that_is_over_is_stale);
+    tcase_add_test(t, it_says_which_gradients_are_missing);
+    tcase_add_test(t, the_others_make_the_step_again_when_a_member_is_lost);
+    tcase_add_test(t, a_gradient_on_its_way_to_a_lost_member_is_given_again);
+    tcase_add_test(t, who_is_a_step_behind_takes_the_sums_of_another_member);
+    tcase_add_test(t, sums_that_were_taken_are_passed_on);
+    tcase_add_test(t, a_newcomer_takes_the_state_and_the_steps_since);
+    tcase_add_test(t, a_newcomer_with_another_state_does_not_train);
+    tcase_add_test(t, orders_that_do_not_fit_are_refused);
+    suite_add_tcase(s, t);
+    return s;
+}
