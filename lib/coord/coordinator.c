@@ -198,6 +198,7 @@ int coordinator_register(struct coordinator *c, const struct register_request *q
         return err_set(e, ERR_REFUSED, "this job has %zu members already", c->members.max);
     enter(c, m, from, now_ms);
     take_arithmetic(c, q);
+    str_fmt(m->address, sizeof(m->address), "%s", q->address != NULL ? q->address : "");
     claim(c, m, q->held, now_ms);
     renew(c, m, q->held, now_ms);
     c->view.highest_generation = MAX(c->view.highest_generation, MIN(from->generation, c->generation + 1));
@@ -506,6 +507,40 @@ void coordinator_view(struct coordinator *c, struct coordinator_view *ret)
     ret->poisoned = ledger_poisoned(c->ledger);
     ret->workers = (int)members_alive(&c->members, true);
     ret->members = (int)members_alive(&c->members, false);
+}
+
+/* The caller looks several times in silence_ms. If it did not, this process itself was stopped, and no worker could be
+ * heard: all are alive until they had time to call. */
+static void note_own_pause(struct coordinator *c, int64_t now_ms)
+{
+    int64_t silence = coordinator_pace(c, c->config.silence_ms);
+    if (c->looked_ms > 0 && now_ms - c->looked_ms > silence / 2)
+        c->trust_until_ms = now_ms + silence;
+    c->looked_ms = now_ms;
+}
+
+static bool coordinator_hears(const struct coordinator *c, const struct member *m, int64_t now_ms)
+{
+    return m->alive && (now_ms < c->trust_until_ms || now_ms - m->seen_ms <= coordinator_pace(c, c->config.silence_ms));
+}
+
+size_t coordinator_workers(struct coordinator *c, int64_t now_ms, struct known_worker **ret)
+{
+    MUTEX_GUARD(&c->lock);
+    struct known_worker *all = xcalloc(c->members.n + 1, sizeof(*all));
+    size_t n = 0;
+    note_own_pause(c, now_ms);
+    for (size_t i = 0; i < c->members.n; i++) {
+        const struct member *m = &c->members.items[i];
+        if (m->role == ROLE_EVALUATOR || m->number < 0)
+            continue;
+        struct known_worker *w = &all[n++];
+        *w = (struct known_worker){ .incarnation = m->incarnation, .alive = coordinator_hears(c, m, now_ms) };
+        memcpy(w->name, m->name, sizeof(w->name));
+        memcpy(w->address, m->address, sizeof(w->address));
+    }
+    *ret = all;
+    return n;
 }
 
 void coordinator_wait(struct coordinator *c, int64_t deadline_ms)

@@ -17,6 +17,7 @@ enum {
     COORDINATOR_LEASE_RANGES = 15,       /* ranges of a lease beside the first */
     COORDINATOR_REPORT_MAX = 1 << 16,    /* ordinals */
     COORDINATOR_REQUEST_TEXT_MAX = 1000, /* bytes */
+    COORDINATOR_ADDRESS_MAX = 256,       /* with the terminator */
     COORDINATOR_MEMBERS_MAX = 20000,     /* of a job; members that left count until others take their places */
 };
 
@@ -47,6 +48,7 @@ struct register_request {
     uint32_t ps_count;
     uint64_t placement_hash; /* shard/layout.h; of those that train, as ps_count */
     const char *arithmetic;  /* tensor/arithmetic.h, likewise; NULL or "": not known */
+    const char *address;     /* where the sender serves its peers (MultiWorkerMirrored); NULL or "": it does not */
 };
 struct heartbeat_request {
     struct coordinator_sender sender;

@@ -19,6 +19,8 @@ struct coordinator {
     enum job_state state;
     uint64_t generation;
     char message[COORDINATOR_TEXT_MAX], waits_for[COORDINATOR_TEXT_MAX];
+    int64_t looked_ms,
+        trust_until_ms;              /* of coordinator_workers: its last call; workers are alive until then; 0: none */
     int64_t limit;                   /* ordinals below may be leased */
     char arithmetic[ARITHMETIC_MAX]; /* of all that train, with config.one_arithmetic; "": not known yet */
     struct coordinator_view view;

@@ -41,8 +41,7 @@ void coordinator_wait_reason(const struct coordinator *c, const struct member *m
     if (ledger_first_held(c->ledger, m->number, c->limit, &held))
         describe_held(c, &held, ", which holds", out, n);
     else
-        str_fmt(out, n, "%s",
-                c->waits_for[0] != 0 ? c->waits_for : "the chief to see what the parameter servers have applied");
+        str_fmt(out, n, "%s", c->waits_for[0] != 0 ? c->waits_for : "the chief to see what has been applied");
 }
 
 /* How long another worker may compute nothing while this one has nothing to do. Where batches take long, it is three

@@ -66,6 +66,7 @@ void coordinator_pack_register(const struct register_request *q, struct buf *out
     m.ps_count = q->ps_count;
     m.placement_hash = q->placement_hash;
     m.arithmetic = text(q->arithmetic);
+    m.address = text(q->address);
     protobuf_append(&m.base, out);
 }
 
@@ -296,9 +297,11 @@ static int on_register(const struct coordinator_call *x, struct coordinator_repl
                                   .layout_hash = m->layout_hash,
                                   .ps_count = m->ps_count,
                                   .placement_hash = m->placement_hash,
-                                  .arithmetic = m->arithmetic };
+                                  .arithmetic = m->arithmetic,
+                                  .address = m->address };
     if (read_sender(x->caller, &q.sender, e) < 0 || read_held(m->held, m->n_held, &q.held, e) < 0 ||
-        text_check(m->arithmetic, ARITHMETIC_MAX - 1, e) < 0)
+        text_check(m->arithmetic, ARITHMETIC_MAX - 1, e) < 0 ||
+        text_check(m->address, COORDINATOR_ADDRESS_MAX - 1, e) < 0)
         return -1;
     return coordinator_register(x->coordinator, &q, clock_ms(), ret, e);
 }

@@ -25,7 +25,8 @@ bool leased_ranges_has(const struct leased_ranges *l, int64_t ordinal);
 
 struct member {
     char name[64];
-    uint64_t incarnation; /* a later process of a name has a higher one */
+    char address[COORDINATOR_ADDRESS_MAX]; /* where it serves its peers; "": it does not */
+    uint64_t incarnation;                  /* a later process of a name has a higher one */
     enum role role;
     int number; /* the ledger's name of this process; -1: none yet */
     bool alive;

@@ -41,6 +41,47 @@ START_TEST(each_worker_gets_a_share_of_each_group)
 }
 END_TEST
 
+/* The chief may call them; who is not alive may still have the state. */
+START_TEST(the_chief_knows_where_its_workers_serve)
+{
+    struct world d = open_groups(TOTAL, 4);
+    auto_free struct known_worker *workers = NULL;
+    struct register_request q = registration("worker-1", 7);
+    q.address = "host:1";
+    ck_assert_int_eq(coordinator_register(d.c, &q, 0, &d.reply, &d.e), 0);
+    ck_assert_int_eq(enrol(&d, "worker-0", 1, SILENCE_MS), 0);
+    ck_assert_uint_eq(coordinator_workers(d.c, SILENCE_MS + 1, &workers), 2);
+    ck_assert_str_eq(workers[0].name, "worker-1");
+    ck_assert_str_eq(workers[0].address, "host:1");
+    ck_assert_uint_eq(workers[0].incarnation, 7);
+    ck_assert(!workers[0].alive); /* not heard */
+    ck_assert(workers[1].alive);
+    ck_assert_str_eq(workers[1].address, "");
+    close_coordinator(&d);
+}
+END_TEST
+
+static bool heard(struct world *d, int64_t now_ms)
+{
+    auto_free struct known_worker *workers = NULL;
+    ck_assert_uint_eq(coordinator_workers(d->c, now_ms, &workers), 1);
+    return workers[0].alive;
+}
+
+START_TEST(a_chief_that_was_stopped_itself_gives_workers_time_to_call)
+{
+    struct world d = open_groups(TOTAL, 4);
+    int64_t now = SILENCE_MS;
+    ck_assert_int_eq(enrol(&d, "worker-0", 1, now), 0);
+    ck_assert(heard(&d, now));
+    now += 10 * SILENCE_MS; /* it did not look for so long */
+    ck_assert(heard(&d, now));
+    ck_assert(heard(&d, now + SILENCE_MS / 2));
+    ck_assert(!heard(&d, now + SILENCE_MS));
+    close_coordinator(&d);
+}
+END_TEST
+
 START_TEST(a_worker_alone_gets_whole_groups)
 {
     struct world d = open_synchronous(TOTAL, 1);
@@ -569,6 +610,8 @@ Suite *test_suite(void)
     Suite *s = suite_create("coordinator_lease");
     TCase *t = tcase_create("all");
     tcase_add_test(t, each_worker_gets_a_share_of_each_group);
+    tcase_add_test(t, the_chief_knows_where_its_workers_serve);
+    tcase_add_test(t, a_chief_that_was_stopped_itself_gives_workers_time_to_call);
     tcase_add_test(t, a_worker_alone_gets_whole_groups);
     tcase_add_test(t, threads_that_are_to_come_have_a_share);
     tcase_add_test(t, more_workers_than_batches_of_a_group);

@@ -127,6 +127,26 @@ static struct coordinator_view view(struct world *w)
     return v;
 }
 
+START_TEST(the_address_of_a_worker_arrives_and_is_checked)
+{
+    struct world w;
+    struct err e = { 0 };
+    char text[COORDINATOR_ADDRESS_MAX + 1];
+    auto_free struct known_worker *workers = NULL;
+    world_open(&w);
+    struct register_request q = registration();
+    memset(text, 'a', sizeof(text) - 1);
+    text[COORDINATOR_ADDRESS_MAX] = '\0';
+    q.address = text;
+    ck_fails(send_register(&w, &q, &e), ERR_INPUT, "more than 255 bytes");
+    text[COORDINATOR_ADDRESS_MAX - 1] = '\0';
+    ck_ok_e(send_register(&w, &q, &e));
+    ck_assert_uint_eq(coordinator_workers(w.coordinator, clock_ms(), &workers), 1);
+    ck_assert_str_eq(workers[0].address, text);
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(a_registration_and_its_answer_arrive_whole)
 {
     struct world w;
@@ -576,6 +596,7 @@ Suite *test_suite(void)
 {
     Suite *s = suite_create("coordinator_service");
     TCase *t = tcase_create("coordinator_service");
+    tcase_add_test(t, the_address_of_a_worker_arrives_and_is_checked);
     tcase_add_test(t, a_registration_and_its_answer_arrive_whole);
     tcase_add_test(t, each_field_of_a_registration_counts);
     tcase_add_test(t, a_report_arrives_whole);
