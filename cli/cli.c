@@ -128,6 +128,8 @@ void cli_replicas(const struct job *job, struct buf *out)
     if (job_towers(job) > 0)
         buf_printf(out, ", %s with %d thread%s", strategy_name(job->strategy.name), job_towers(job),
                    job_towers(job) == 1 ? "" : "s");
+    if (job->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED)
+        buf_printf(out, ", %s", strategy_name(job->strategy.name));
 }
 
 static int one_to_set(const char *text, struct strlist *sets, struct err *e)

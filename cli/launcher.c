@@ -344,7 +344,8 @@ static int find_programs(const struct job *job, char *ret[2], struct err *e)
 static size_t launcher_files(const struct job *job)
 {
     size_t n = MAX(replicas_of(job), (size_t)1);
-    return MAX(FILES_NEEDED + 4 * n, REPLICA_FILES + n);
+    size_t connections = job->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED ? 2 * n : n; /* in both directions */
+    return MAX(FILES_NEEDED + 4 * n, REPLICA_FILES + connections);
 }
 
 static int check_replicas(const struct job *job, struct err *e)

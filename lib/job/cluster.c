@@ -117,7 +117,7 @@ static int read_job_name_settings(const struct job_name_settings *f, struct clus
         return must_specify(f, TASK_INDEX, e);
     if (str_i64(index->value, 0, TASKS_MAX - 1, &i, &why) < 0)
         return setting_error(index, e, &why);
-    if (f->s[PS_HOSTS].value == NULL)
+    if (f->s[PS_HOSTS].value == NULL && (c->role == ROLE_PS || f->s[WORKER_HOSTS].value == NULL))
         return must_specify(f, PS_HOSTS, e);
     if (c->role == ROLE_CHIEF && f->s[CHIEF_HOST].value == NULL)
         return must_specify(f, CHIEF_HOST, e);
@@ -297,8 +297,16 @@ static size_t cluster_peers(const struct cluster *c)
     return n;
 }
 
+/* Without ps those that train have connections in both directions with each other, and are all servers. */
+static bool has_members(const struct cluster *c)
+{
+    return c->hosts[ROLE_PS].n == 0 && c->role != ROLE_EVALUATOR && cluster_peers(c) > 1;
+}
+
 size_t cluster_files(const struct cluster *c)
 {
+    if (c->configured && has_members(c))
+        return FILES_NEEDED + 2 * cluster_peers(c);
     bool serves = c->role == ROLE_PS || cluster_is_chief(c);
     return FILES_NEEDED + (!c->configured ? 0 : serves ? cluster_peers(c) : c->hosts[ROLE_PS].n + 1);
 }

@@ -5,13 +5,15 @@
  * settings, each from its flag or else from its environment variable; when any of them is given, TF_CONFIG is ignored.
  * Empty values count as not given. An incomplete set is ERR_INPUT with the messages that TensorFlow users know: "Must
  * specify an explicit `job_name`", "Must specify an explicit `task_index`", "Must specify an explicit `ps_hosts`", ...
- * (a ps or a chief may leave out worker_hosts when chief_host is given). Nothing given, or TF_CONFIG without a cluster:
+ * (a ps or a chief may leave out worker_hosts when chief_host is given; all but a ps may leave out ps_hosts when
+ * worker_hosts is given, for workers that need no ps). Nothing given, or TF_CONFIG without a cluster:
  * configured = false (single-machine training; role worker, index 0).
  *
  * The result is checked: addresses are host:port and differ, the task is in the cluster, there is at most one chief,
  * and every task but a ps has a chief. An evaluator need not be in the cluster. A worker need not be either when
  * TF_CONFIG lists only the tasks it must find: the ps, and the chief or the worker 0 that leads. So TF_CONFIG stays
- * short for any number of workers.
+ * short for any number of workers. A worker of MultiWorkerMirrored has its own address beside the leader's, because it
+ * is a server: {"cluster":{"chief":["..."],"worker":{"3":"..."}},"task":{"type":"worker","index":3},...,"workers":4}.
  */
 #ifndef TRAINYARD_JOB_CLUSTER_H
 #define TRAINYARD_JOB_CLUSTER_H
@@ -42,11 +44,12 @@ DEFINE_AUTO_FINI(cluster, cluster_fini);
 
 /* TF_CONFIG text for a task: {"cluster":{...},"task":{"type":...,"index":...},"environment":"cloud"},
  * byte for byte as training-operator writes it (keys sorted as Go does; c->master: "master" instead of "chief").
- * A cluster whose workers have gaps is written in the sparse form. c->workers > 0 is added as "workers". xmalloc'ed. */
+ * c->workers > 0 is added as "workers"; such a cluster may list some of its workers, as {"3":"..."}. Another one whose
+ * workers have gaps is written in the sparse form. xmalloc'ed. */
 char *cluster_to_tf_config(const struct cluster *c, enum role role, int index);
 /* The same around the text of the "cluster" object, or around a placeholder. */
 char *cluster_to_tf_config_around(const struct cluster *c, const char *cluster, enum role role, int index);
-/* The "cluster" object alone; lists are dense. xmalloc'ed. */
+/* The "cluster" object alone. xmalloc'ed. */
 char *cluster_to_json(const struct cluster *c);
 /* The sparse form, of TFJob's enableDynamicWorker: a task has its own address and those of the ps, so that workers
  * can come and go. A worker gets {"cluster":{"worker":{"1":"..."},"ps":[all]},"task":...}, a ps

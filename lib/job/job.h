@@ -133,7 +133,13 @@ struct data_spec {
 
 /* A manifest that names no strategy and no PS also has STRATEGY_SINGLE: such a job runs as one process. A replica of
  * it that gets a cluster with ps by hand trains with them. */
-enum strategy { STRATEGY_PARAMETER_SERVER, STRATEGY_SINGLE, STRATEGY_MIRRORED, STRATEGY_HOGWILD };
+enum strategy {
+    STRATEGY_PARAMETER_SERVER,
+    STRATEGY_SINGLE,
+    STRATEGY_MIRRORED,
+    STRATEGY_HOGWILD,
+    STRATEGY_MULTI_WORKER_MIRRORED
+};
 enum updates { UPDATES_ASYNC, UPDATES_SYNC, UPDATES_BOUNDED };
 enum placement_kind { PLACEMENT_GREEDY, PLACEMENT_ROUND_ROBIN };
 
@@ -175,10 +181,11 @@ struct job {
     struct node class_weight; /* spec.fit.classWeight, a map; nn/class_weight.h checks it */
     struct {
         enum strategy name;
-        enum updates updates; /* Mirrored: sync */
+        enum updates updates; /* Mirrored and MultiWorkerMirrored: sync */
         enum placement_kind placement;
         int64_t replicas, concurrent_steps; /* threads of Mirrored; of Hogwild */
         int64_t replicas_to_aggregate;      /* updates sync: batches of a group; 0: not given */
+        int64_t min_replicas;               /* MultiWorkerMirrored: with fewer workers training waits; default 1 */
         bool deterministic;                 /* updates sync: all workers must compute the same bits; default true */
         bool overlap;                       /* compute the next batch while a push is in flight; default false */
     } strategy;
@@ -266,7 +273,8 @@ const char *strategy_name(enum strategy name);
 /* Threads that compute in the only training process, each as a worker of its own: of Mirrored and Hogwild. 0: other
  * strategies. */
 int job_towers(const struct job *j);
-/* Batches of a group when neither the manifest nor the run has a number: the threads of Mirrored, or the workers. */
+/* Batches of a group when neither the manifest nor the run has a number: the threads of Mirrored, or the workers. With
+ * MultiWorkerMirrored a chief that trains beside workers counts as one, too. */
 int64_t job_default_group(const struct job *j, int workers);
 
 bool job_evaluates(const struct job *j); /* there is validation data: a separate set, or a part of data.train */

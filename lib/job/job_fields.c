@@ -80,8 +80,8 @@ static const struct field FIT[] = {
     { "steps", FIELD_INT, DEST(struct job, fit.steps), .min = 1, .max = STEPS_MAX,
       .help = "The global step to stop at (TensorFlow's StopAtStepHook).", .rerun = RERUN_LONGER },
     { "batchSize", FIELD_INT, DEST(struct job, fit.batch_size), .min = 1, .max = BATCH_MAX, .fallback = "32",
-      .help = "Examples of one batch; an update of `updates: sync` and `Mirrored` has `replicasToAggregate` "
-              "batches.",
+      .help = "Examples of one batch; an update of `updates: sync`, `Mirrored` and `MultiWorkerMirrored` has "
+              "`replicasToAggregate` batches.",
       .rerun = RERUN_REBASE },
     { "validationBatchSize", FIELD_INT, DEST(struct job, fit.validation_batch_size), .min = 1, .max = BATCH_MAX,
       .fallback_text = "`batchSize`", .help = "Examples in one batch of an evaluation. Does not change its result.",
@@ -147,11 +147,13 @@ static const char *const UPDATES[] = { "async", "sync", "bounded" };
 static const char *const PLACEMENTS[] = { "greedy", "round_robin" };
 static const struct field STRATEGY[] = {
     { "name", FIELD_CHOICE, DEST(struct job, strategy.name), .names = STRATEGIES, .nnames = COUNT_OF(STRATEGIES),
-      .nworking = 4, .fallback_text = "`ParameterServer` if there are PS, else `Single`",
+      .nworking = 5, .fallback_text = "`ParameterServer` if there are PS, else `Single`",
       .help =
           "Location of the variables, and who computes: on parameter servers; or in the only training process, with "
           "one thread (Single) or several: Mirrored averages the gradients of a group of batches before an update, "
-          "Hogwild applies each gradient at once. See [strategies](strategies.md)." },
+          "Hogwild applies each gradient at once; or MultiWorkerMirrored: each worker has all variables, and the "
+          "gradients of a group of batches are added between the workers (all-reduce), without parameter servers. See "
+          "[strategies](strategies.md)." },
     { "replicas", FIELD_INT, DEST(struct job, strategy.replicas), .min = 1, .max = TOWERS_MAX,
       .fallback_text = "**required** with `Mirrored`",
       .help = "`Mirrored`: the number of threads that compute gradients. The result does not depend on it, if "
@@ -166,14 +168,22 @@ static const struct field STRATEGY[] = {
               "time. See [strategies](strategies.md)." },
     { "replicasToAggregate", FIELD_INT, DEST(struct job, strategy.replicas_to_aggregate), .min = 1, .max = 10000,
       .fallback_text = "Worker.replicas, with `Mirrored` `replicas`, when the run begins",
-      .help = "`updates: sync` and `Mirrored`: the number of batches that make one update. It stays the same when "
-              "workers come or go, and for the whole run." },
+      .help = "`updates: sync`, `Mirrored` and `MultiWorkerMirrored`: the number of batches that make one update. It "
+              "stays the same when workers come or go, and for the whole run. With `MultiWorkerMirrored` and "
+              "`fit.chiefTrains` its default is one more than Worker.replicas." },
+    { "minReplicas", FIELD_INT, DEST(struct job, strategy.min_replicas), .min = 1, .max = REPLICAS_MAX, .fallback = "1",
+      .help = "`MultiWorkerMirrored`: with fewer workers training waits, and the log of the chief says so. At most "
+              "Worker.replicas." },
     { "deterministic", FIELD_BOOL, DEST(struct job, strategy.deterministic), .fallback = "true",
-      .help = "`updates: sync` and `Mirrored`: the trained weights have the same bits whatever the number of workers, "
-              "PS and threads. For that all workers need the same versions of OpenBLAS and of the C library. They "
-              "also need one kind of CPU, or the same `OPENBLAS_CORETYPE` in their environment. This holds for a run "
-              "that is continued, too. A worker with another arithmetic is refused. With false it trains, and the last "
-              "bits of the weights depend on which worker computes which batch." },
+      .help =
+          "`updates: sync`, `Mirrored` and `MultiWorkerMirrored`: the trained weights have the same bits whatever the "
+          "number of workers, PS and threads. For that all workers need the same versions of OpenBLAS and of the C "
+          "library. They "
+          "also need one kind of CPU, or the same `OPENBLAS_CORETYPE` in their environment. This holds for a run "
+          "that is continued, too. A worker with another arithmetic is refused. With false it trains, and the last "
+          "bits of the weights depend on which worker computes which batch. `MultiWorkerMirrored` has only true in "
+          "this "
+          "release." },
     { "placement", FIELD_CHOICE, DEST(struct job, strategy.placement), NAMES(PLACEMENTS), .fallback = "greedy",
       .help = "Distribution of variables over PS. greedy: balanced by size, with large variables split. round_robin: "
               "whole variables in turn, like TensorFlow's replica_device_setter. `device: ps:1` of a layer places its "

@@ -32,16 +32,29 @@ static bool has_replicas(const json_t *specs, const char *role)
     return json_is_object(r) && (!json_is_number(count) || json_number_value(count) > 0);
 }
 
-/* Workers of a job with ps come and go: it has the role also while it has none of them. */
-static json_t *roles(const json_t *specs)
+static bool is_all_reduce(const json_t *strategy)
+{
+    return str_eq(json_string_value(json_object_get(strategy, "name")), strategy_name(STRATEGY_MULTI_WORKER_MIRRORED));
+}
+
+/* Workers come and go, unless one is the whole job: it has the role also while it has none of them. With
+ * strategy.minReplicas it has so many, because it may not have fewer. */
+static json_t *workers(const json_t *strategy)
+{
+    json_t *least = json_object_get(strategy, "minReplicas");
+    return is_all_reduce(strategy) && json_is_integer(least) ? json_pack("{s:O}", "replicas", least) : json_object();
+}
+
+static json_t *roles(const json_t *strategy, const json_t *specs)
 {
     json_t *to = json_object();
 
     for (int i = 0; i < ROLE_COUNT; i++) {
         const char *key = role_key((enum role)i);
-        bool scaled = i == ROLE_WORKER && json_is_object(json_object_get(specs, key)) && has_replicas(specs, "PS");
+        bool scaled = i == ROLE_WORKER && json_is_object(json_object_get(specs, key)) &&
+                      (has_replicas(specs, "PS") || is_all_reduce(strategy));
         if (scaled || has_replicas(specs, key) || (i == ROLE_CHIEF && has_replicas(specs, "Master")))
-            json_object_set_new(to, key, json_object());
+            json_object_set_new(to, key, i == ROLE_WORKER ? workers(strategy) : json_object());
     }
     return to;
 }
@@ -64,7 +77,7 @@ json_t *job_replica_file(const json_t *doc)
     json_object_foreach(from, key, v) if (wanted(key)) json_object_set_new(spec, key, json_deep_copy(v));
     json_object_set_new(spec, "strategy", strategy(json_object_get(from, "strategy"), specs));
     if (json_is_object(specs))
-        json_object_set_new(spec, "replicaSpecs", roles(specs));
+        json_object_set_new(spec, "replicaSpecs", roles(json_object_get(from, "strategy"), specs));
     return json_pack("{s:O, s:O, s:o, s:o}", "apiVersion", json_object_get(doc, "apiVersion"), "kind",
                      json_object_get(doc, "kind"), "metadata", metadata(json_object_get(doc, "metadata")), "spec",
                      spec);

@@ -11,8 +11,9 @@
 #include "codec/json.h"
 
 /* A new object: apiVersion, kind, metadata {name, namespace, uid}, spec; in it replicaSpecs has the roles that the
- * job has, as {} (Master as Chief), and strategy.name is written out, because its default depends on them. `doc` is
- * a TrainJob with a model that job_parse or job_from_value accepted; it is not changed. */
+ * job has, as {} (Master as Chief; Worker has strategy.minReplicas, if that is given), and strategy.name is written
+ * out, because its default depends on them. `doc` is a TrainJob with a model that job_parse or job_from_value accepted;
+ * it is not changed. */
 json_t *job_replica_file(const json_t *doc);
 
 #endif

@@ -4,7 +4,12 @@
 
 #define OF(strategy) (1U << (unsigned)(strategy))
 
-enum { TOWERS = OF(STRATEGY_MIRRORED) | OF(STRATEGY_HOGWILD) };
+enum {
+    TOWERS = OF(STRATEGY_MIRRORED) | OF(STRATEGY_HOGWILD),
+    ALL_REDUCE = OF(STRATEGY_MULTI_WORKER_MIRRORED),
+    WITHOUT_PS = TOWERS | ALL_REDUCE,
+};
+enum { MEMBERS_MAX = 1024 }; /* of an all-reduce; a larger number is a mistake */
 
 static int trainers(const struct job *j)
 {
@@ -22,13 +27,16 @@ static const struct strategy_field {
     { "spec.strategy.replicas", OF(STRATEGY_MIRRORED), "is for strategy Mirrored; remove it, or set 'name: Mirrored'" },
     { "spec.strategy.concurrentSteps", OF(STRATEGY_HOGWILD),
       "is for strategy Hogwild; remove it, or set 'name: Hogwild'" },
-    { "spec.strategy.updates", ~(unsigned)TOWERS, "is for strategy ParameterServer; remove it" },
-    { "spec.strategy.placement", ~(unsigned)TOWERS, "is for strategy ParameterServer; remove it" },
-    { "spec.strategy.overlap", ~(unsigned)TOWERS, "is for strategy ParameterServer; remove it" },
+    { "spec.strategy.updates", ~(unsigned)WITHOUT_PS, "is for strategy ParameterServer; remove it" },
+    { "spec.strategy.placement", ~(unsigned)WITHOUT_PS, "is for strategy ParameterServer; remove it" },
+    { "spec.strategy.overlap", ~(unsigned)WITHOUT_PS, "is for strategy ParameterServer; remove it" },
     { "spec.strategy.replicasToAggregate", ~OF(STRATEGY_HOGWILD),
-      "is for strategy Mirrored and for 'updates: sync'; Hogwild applies each gradient at once: remove it" },
+      "is for strategies Mirrored and MultiWorkerMirrored and for 'updates: sync'; Hogwild applies each gradient at "
+      "once: remove it" },
     { "spec.strategy.deterministic", ~OF(STRATEGY_HOGWILD),
-      "is for strategy Mirrored and for 'updates: sync'; remove it" },
+      "is for strategies Mirrored and MultiWorkerMirrored and for 'updates: sync'; remove it" },
+    { "spec.strategy.minReplicas", ALL_REDUCE,
+      "is for strategy MultiWorkerMirrored; remove it, or set 'name: MultiWorkerMirrored'" },
 };
 
 static int check_fields(const struct job *j, struct err *e)
@@ -134,6 +142,39 @@ static int check_hogwild(struct job *j, struct err *e)
     return check_towers(j, "concurrentSteps", e);
 }
 
+static int check_min_replicas(const struct job *j, struct err *e)
+{
+    struct node least = job_at(j, "spec.strategy.minReplicas");
+    int workers = MAX(j->replicas[ROLE_WORKER].count, 1); /* without workers the chief trains */
+    if (!node_present(&least) || j->strategy.min_replicas <= workers)
+        return 0;
+    return node_error(&least, e, "training would wait for ever: the job has %d worker%s; set it to at most %d", workers,
+                      workers == 1 ? "" : "s", workers);
+}
+
+static int check_multi_worker_mirrored(struct job *j, struct err *e)
+{
+    struct node specs = job_at(j, "spec.replicaSpecs"), strategy = job_at(j, "spec.strategy");
+    struct node deterministic = job_at(j, "spec.strategy.deterministic");
+    struct node count = node_get(&j->replicas[ROLE_WORKER].node, "replicas");
+
+    j->strategy.updates = UPDATES_SYNC;
+    if (!j->strategy.deterministic)
+        return node_error(&deterministic, e, "ring and tree all-reduce are not available in this release; remove it");
+    if (!node_present(&specs))
+        return node_error(&strategy, e,
+                          "strategy MultiWorkerMirrored needs workers; add 'replicaSpecs: {Worker: {replicas: 2}}'");
+    if (j->replicas[ROLE_PS].count > 0)
+        return node_error(&j->replicas[ROLE_PS].node, e,
+                          "strategy MultiWorkerMirrored adds the gradients between the workers, without parameter "
+                          "servers; remove PS, or set 'name: ParameterServer'");
+    if (trainers(j) == 0)
+        return node_error(&specs, e, "no replica trains; add 'Worker: {replicas: 2}'");
+    if (j->replicas[ROLE_WORKER].count > MEMBERS_MAX)
+        return node_error(&count, e, "strategy MultiWorkerMirrored has at most %d workers", MEMBERS_MAX);
+    return check_min_replicas(j, e);
+}
+
 int strategy_check(struct job *j, struct err *e)
 {
     static int (*const CHECKS[])(struct job *, struct err *) = {
@@ -141,6 +182,7 @@ int strategy_check(struct job *j, struct err *e)
         [STRATEGY_SINGLE] = check_single,
         [STRATEGY_MIRRORED] = check_mirrored,
         [STRATEGY_HOGWILD] = check_hogwild,
+        [STRATEGY_MULTI_WORKER_MIRRORED] = check_multi_worker_mirrored,
     };
     return check_fields(j, e) < 0 ? -1 : CHECKS[j->strategy.name](j, e);
 }
@@ -158,5 +200,7 @@ int job_towers(const struct job *j)
 
 int64_t job_default_group(const struct job *j, int workers)
 {
-    return MAX(j->strategy.name == STRATEGY_MIRRORED ? job_towers(j) : workers, 1);
+    bool beside = j->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED && j->replicas[ROLE_CHIEF].count > 0 &&
+                  j->fit.chief_trains && workers > 0;
+    return MAX(j->strategy.name == STRATEGY_MIRRORED ? job_towers(j) : workers + beside, 1);
 }

@@ -241,7 +241,10 @@ static void put_cluster(const struct cluster *c, struct buf *out)
         if (c->hosts[sorted[i]].n == 0 && !c->listed[sorted[i]])
             continue;
         buf_printf(out, "%s\"%s\":", separator, name_of(c, sorted[i]));
-        put_dense(&c->hosts[sorted[i]], out);
+        if (is_sparse(&c->hosts[sorted[i]]))
+            put_sparse(&c->hosts[sorted[i]], out);
+        else
+            put_dense(&c->hosts[sorted[i]], out);
         separator = ",";
     }
     buf_char(out, '}');
@@ -282,7 +285,7 @@ static char *sparse_tf_config(const struct cluster *c, enum role role, int index
 
 char *cluster_to_tf_config(const struct cluster *c, enum role role, int index)
 {
-    if (is_sparse(&c->hosts[ROLE_WORKER]))
+    if (c->workers == 0 && is_sparse(&c->hosts[ROLE_WORKER]))
         return sparse_tf_config(c, role, index);
     auto_free char *cluster = cluster_to_json(c);
     return cluster_to_tf_config_around(c, cluster, role, index);

@@ -73,8 +73,8 @@ explain() { # FIELD WORDS
 explains() {
     explain trainjobs.trainyard.dev "A training job"
     explain trainjobs.trainyard.dev.spec "What to train, and how"
-    explain trainjobs.trainyard.dev.spec.fit.batchSize 'Examples of one batch; an update of `updates: sync` and `Mirrored` has `replicasToAggregate` batches. Default: 32'
-    explain trainjobs.trainyard.dev.spec.strategy.name "Not supported yet: MultiWorkerMirrored"
+    explain trainjobs.trainyard.dev.spec.fit.batchSize 'Examples of one batch; an update of `updates: sync`, `Mirrored` and `MultiWorkerMirrored` has `replicasToAggregate` batches. Default: 32'
+    explain trainjobs.trainyard.dev.spec.strategy.name "Not supported yet: Pipeline"
     explain trainjobs.trainyard.dev.spec.replicaSpecs "Worker: Compute the gradients."
     explain trainjobs.trainyard.dev.spec.replicaSpecs.template.spec.containers.image "default is set at the operator"
     explain trainjobs.trainyard.dev.status.progress.loss "NaN"

@@ -46,6 +46,22 @@ START_TEST(replicas_are_a_set)
 }
 END_TEST
 
+START_TEST(a_job_without_ps_says_how_it_trains)
+{
+    static const char HEAD[] = "apiVersion: trainyard.dev/v1alpha1\nkind: TrainJob\nmetadata: {name: a}\nspec:\n"
+                               "  model: {inputShape: [4], layers: [Dense: {units: 1}]}\n  compile: {loss: mse}\n"
+                               "  data: {train: {format: csv, files: a.csv}}\n  fit: {epochs: 1}\n"
+                               "  strategy: {name: MultiWorkerMirrored}\n"
+                               "  replicaSpecs: {Chief: {}, Worker: {replicas: 3}}\n";
+    struct err e = { 0 };
+    AUTO(job) *job = NULL;
+    AUTO_FINI(buf) text = BUF_INIT;
+    ck_ok_e(job_parse(HEAD, strlen(HEAD), "a.yaml", &job, &e));
+    cli_replicas(job, &text);
+    ck_assert_str_eq(text.data, "3 workers, 1 chief, MultiWorkerMirrored");
+}
+END_TEST
+
 START_TEST(a_misspelt_command_is_named)
 {
     struct err e = { 0 };
@@ -64,6 +80,7 @@ Suite *test_suite(void)
     TCase *t = tcase_create("cli");
     tcase_add_loop_test(t, counts_for_people, 0, COUNT_OF(COUNTS));
     tcase_add_loop_test(t, replicas_are_a_set, 0, COUNT_OF(REPLICAS));
+    tcase_add_test(t, a_job_without_ps_says_how_it_trains);
     tcase_add_test(t, a_misspelt_command_is_named);
     suite_add_tcase(s, t);
     return s;

@@ -76,6 +76,29 @@ START_TEST(a_sparse_cluster_is_written_as_it_was_read)
 }
 END_TEST
 
+static const char MEMBER[] =
+    "{\"cluster\":{\"chief\":[\"J-chief-0.NS.svc:2222\"],\"worker\":{\"3\":\"J-worker-3.NS.svc:"
+    "2222\"}},\"task\":{\"type\":\"worker\",\"index\":3},\"environment\":\"cloud\",\"workers\":4}";
+
+START_TEST(a_worker_without_ps_knows_itself_and_the_leader)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(cluster) c = { .configured = false }, ps = { .configured = true, .role = ROLE_WORKER, .workers = 4 };
+    struct cluster_input env = { .tf_config = MEMBER };
+    ck_ok_e(cluster_resolve(&NOTHING, &env, &c, &e));
+    ck_assert(c.role == ROLE_WORKER && c.index == 3 && !cluster_is_chief(&c));
+    ck_assert_str_eq(c.hosts[ROLE_WORKER].items[3], "J-worker-3.NS.svc:2222");
+    ck_assert_str_eq(cluster_chief_address(&c), "J-chief-0.NS.svc:2222");
+    ck_assert_int_eq(cluster_workers(&c), 4);
+    auto_free char *text = cluster_to_tf_config(&c, ROLE_WORKER, 3);
+    ck_assert_str_eq(text, MEMBER);
+    hosts(&ps.hosts[ROLE_PS], "J-ps", 1);
+    hosts(&ps.hosts[ROLE_CHIEF], "J-chief", 1);
+    ck_assert_uint_eq(cluster_files(&c), 32 + 2 * 5); /* to and from each member */
+    ck_assert_uint_eq(cluster_files(&ps), 32 + 2);    /* the ps and the chief */
+}
+END_TEST
+
 static const char MASTER[] = "{\"cluster\":{\"evaluator\":[\"J-evaluator-0.NS.svc:2222\"],"
                              "\"master\":[\"J-master-0.NS.svc:2222\"],\"ps\":[\"J-ps-0.NS.svc:2222\"]},"
                              "\"task\":{\"type\":\"master\",\"index\":0},\"environment\":\"cloud\"}";
@@ -190,6 +213,15 @@ static const struct {
       .task = "worker-1",
       .chief = "a:1",
       .count = { 1, 2, 0, 0 } },
+    { .env = { .job_name = "worker", .task_index = "1", .worker_hosts = "a:1,b:1" },
+      .task = "worker-1",
+      .chief = "a:1",
+      .count = { 0, 2, 0, 0 } },
+    { .env = { .job_name = "chief", .task_index = "0", .worker_hosts = "a:1,b:1", .chief_host = "c:1" },
+      .task = "chief-0",
+      .chief = "c:1",
+      .count = { 0, 2, 1, 0 },
+      .is_chief = true },
     { .env = { .job_name = "chief", .task_index = "0", .ps_hosts = "p:1,q:1", .chief_host = "[::1]:2222" },
       .task = "chief-0",
       .chief = "[::1]:2222",
@@ -266,7 +298,13 @@ static const struct {
     { .flags = { .job_name = "worker" },
       .error = "Must specify an explicit `task_index` (--task-index, or TASK_INDEX in the environment), because "
                "--job-name is given" },
-    { .env = { .job_name = "worker", .task_index = "0", .worker_hosts = "a:1" },
+    { .env = { .job_name = "worker", .task_index = "0", .chief_host = "c:1" },
+      .error = "Must specify an explicit `ps_hosts` (--ps-hosts, or PS_HOSTS in the environment), because JOB_NAME is "
+               "given in the environment" },
+    { .env = { .job_name = "chief", .task_index = "0", .chief_host = "c:1" },
+      .error = "Must specify an explicit `ps_hosts` (--ps-hosts, or PS_HOSTS in the environment), because JOB_NAME is "
+               "given in the environment" },
+    { .env = { .job_name = "ps", .task_index = "0", .worker_hosts = "a:1" },
       .error = "Must specify an explicit `ps_hosts` (--ps-hosts, or PS_HOSTS in the environment), because JOB_NAME is "
                "given in the environment" },
     { .env = { .job_name = "worker", .task_index = "0", .ps_hosts = "p:1", .chief_host = "c:1" },
@@ -396,6 +434,7 @@ Suite *test_suite(void)
     tcase_add_test(t, workers_that_are_not_listed_are_counted);
     tcase_add_test(t, roles_without_replicas_are_left_out);
     tcase_add_test(t, a_sparse_cluster_is_written_as_it_was_read);
+    tcase_add_test(t, a_worker_without_ps_knows_itself_and_the_leader);
     tcase_add_test(t, a_chief_that_is_called_master_is_written_as_it_was_read);
     tcase_add_loop_test(t, with_dynamic_workers_a_task_knows_itself_and_the_ps, 0, COUNT_OF(SPARSE));
     tcase_add_loop_test(t, accepts, 0, (int)COUNT_OF(GOOD));

@@ -136,7 +136,8 @@ static json_t *run_policy_json(const struct job *j)
 
 static json_t *job_json(const struct job *j)
 {
-    static const char *const STRATEGIES[] = { "ParameterServer", "Single", "Mirrored", "Hogwild" };
+    static const char *const STRATEGIES[] = { "ParameterServer", "Single", "Mirrored", "Hogwild",
+                                              "MultiWorkerMirrored" };
     static const char *const PLACEMENTS[] = { "greedy", "round_robin" };
     json_t *v = json_pack("{s:s, s:s, s:b, s:o, s:o, s:o}", "name", j->name, "uid", j->uid, "model", j->has_model,
                           "train", data_json(&j->train), "validation", data_json(&j->validation), "fit", fit_json(j));
@@ -148,6 +149,10 @@ static json_t *job_json(const struct job *j)
         json_object_set_new(
             v, "synchronous",
             json_pack("[I, b]", (json_int_t)j->strategy.replicas_to_aggregate, (int)j->strategy.deterministic));
+    if (j->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED) /* and the groups of 7 workers, and of none */
+        json_object_set_new(v, "allReduce",
+                            json_pack("[I, I, I]", (json_int_t)j->strategy.min_replicas,
+                                      (json_int_t)job_default_group(j, 7), (json_int_t)job_default_group(j, 0)));
     if (job_towers(j) > 0)
         json_object_set_new(v, "towers", json_pack("[i, I]", job_towers(j), (json_int_t)job_default_group(j, 7)));
     json_object_set_new(v, "checkpoint",

@@ -99,6 +99,25 @@ START_TEST(scaling_and_suspending_do_not_change_it)
 }
 END_TEST
 
+/* minReplicas is compared with the workers of the manifest, of which the file knows no number. */
+START_TEST(workers_of_an_all_reduce_come_and_go)
+{
+#define ALL_REDUCE "  strategy: {name: MultiWorkerMirrored, minReplicas: 2}\n"
+    static const char *const SAME[] = {
+        ALL_REDUCE "  replicaSpecs: {Chief: {}, Worker: {replicas: 2}}\n",
+        ALL_REDUCE "  replicaSpecs: {Chief: {}, Worker: {replicas: 40}}\n",
+    };
+    json_auto_t *first = file_of(SAME[0]), *second = file_of(SAME[1]),
+                *none = file_of("  strategy: {name: MultiWorkerMirrored}\n"
+                                "  replicaSpecs: {Chief: {}, Worker: {replicas: 0}}\n");
+    ck_assert(json_equal(first, second));
+    AUTO(job) *j = read_back(first), *scaled_down = read_back(none);
+    ck_assert_int_eq(j->strategy.name, STRATEGY_MULTI_WORKER_MIRRORED);
+    ck_assert_int_eq(j->strategy.min_replicas, 2);
+    ck_assert(j->replicas[ROLE_WORKER].present && scaled_down->replicas[ROLE_WORKER].present);
+}
+END_TEST
+
 START_TEST(a_job_without_ps_stays_one)
 {
     static const char *const SINGLE[] = {
@@ -158,6 +177,7 @@ Suite *test_suite(void)
     tcase_add_test(t, it_holds_what_a_replica_needs_and_nothing_else);
     tcase_add_test(t, a_replica_reads_it);
     tcase_add_test(t, scaling_and_suspending_do_not_change_it);
+    tcase_add_test(t, workers_of_an_all_reduce_come_and_go);
     tcase_add_test(t, a_job_without_ps_stays_one);
     tcase_add_test(t, every_valid_manifest_gives_one_that_means_the_same);
     suite_add_tcase(s, t);
