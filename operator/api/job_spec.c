@@ -168,11 +168,11 @@ void job_spec_first_members(const struct job_spec *v, int members, int ret[ROLE_
 
 void job_spec_minimum(const struct job_spec *v, int ret[ROLE_COUNT])
 {
-    bool elastic = v->kind->own_processes && v->has_model && v->roles[ROLE_PS].replicas > 0;
+    bool elastic = v->kind->own_processes && v->has_model && (v->roles[ROLE_PS].replicas > 0 || v->all_reduce);
     job_spec_first_members(v, v->gang.min_available > 0 ? v->gang.min_available : job_spec_replicas(v), ret);
     if (v->gang.min_available > 0 || !elastic)
         return;
-    ret[ROLE_WORKER] = MIN(ret[ROLE_WORKER], 1);
+    ret[ROLE_WORKER] = MIN(ret[ROLE_WORKER], v->all_reduce ? MAX(v->min_workers, 1) : 1);
     ret[ROLE_EVALUATOR] = 0;
 }
 

@@ -36,9 +36,11 @@ struct job_spec {
     const struct job_kind *kind;
     char *ns, *name, *uid;
     int64_t generation, created_ms;
-    bool deleting;  /* deletionTimestamp is set */
-    bool has_model; /* TrainJob with spec.model: our binaries train it */
-    bool identity;  /* its replicas get certificates: it has a model, or the annotation IDENTITY_ANNOTATION: "true" */
+    bool deleting;   /* deletionTimestamp is set */
+    bool has_model;  /* TrainJob with spec.model: our binaries train it */
+    bool all_reduce; /* of it: strategy MultiWorkerMirrored, whose workers are servers, and come and go */
+    int min_workers; /* of that: without so many training waits */
+    bool identity;   /* its replicas get certificates: it has a model, or the annotation IDENTITY_ANNOTATION: "true" */
     struct role_spec roles[ROLE_COUNT];
     bool too_large;           /* the cluster spec cannot contain so many replicas */
     int accepted[ROLE_COUNT]; /* with too_large: replicas before that, -1: not known */
@@ -88,7 +90,7 @@ extern const enum role JOB_SPEC_ORDER[ROLE_COUNT];
 /* How many replicas of each role are among the first `members`, in that order. */
 void job_spec_first_members(const struct job_spec *v, int members, int ret[ROLE_COUNT]);
 /* How many replicas of each role the job cannot train without: the first minAvailable. Without that field all, but a
- * model with ps needs only one worker, and no evaluator. */
+ * model with ps needs only one worker, with MultiWorkerMirrored strategy.minReplicas workers, and no evaluator. */
 void job_spec_minimum(const struct job_spec *v, int ret[ROLE_COUNT]);
 /* The role whose end decides the job's result: the chief if there is one, else the workers. */
 enum role job_spec_leader(const struct job_spec *v);

@@ -271,6 +271,15 @@ static bool asks_for_identity(const json_t *object)
     return str_eq(json_string_value(json_object_get(annotations, IDENTITY_ANNOTATION)), "true");
 }
 
+/* Of a model; without one its images decide how they train. */
+static void read_strategy(struct spec_reader *r)
+{
+    struct node strategy = node_get(&r->spec, "strategy"), name = node_get(&strategy, "name");
+
+    r->v->all_reduce = str_eq(json_string_value(name.v), strategy_name(STRATEGY_MULTI_WORKER_MIRRORED));
+    r->v->min_workers = r->v->all_reduce ? number32(r, &strategy, "minReplicas", 1, 1) : 0;
+}
+
 void job_spec_read(struct spec_reader *r, enum clean_pod_policy default_clean)
 {
     static const char *const SUCCESS[] = { "AllWorkers" };
@@ -289,6 +298,8 @@ void job_spec_read(struct spec_reader *r, enum clean_pod_policy default_clean)
         board = node_get(&r->spec, "tensorboard");
         v->has_model = node_present(&model);
         v->tensorboard = node_present(&board);
+        if (v->has_model)
+            read_strategy(r);
     } else {
         v->all_workers = choice(r, &r->spec, "successPolicy", SUCCESS, COUNT_OF(SUCCESS), COUNT_OF(SUCCESS)) == 0;
         v->dynamic = flag(r, &r->spec, "enableDynamicWorker");

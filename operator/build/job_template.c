@@ -20,9 +20,10 @@ bool is_leader(const struct job_spec *v, enum role r, int index)
     return r == job_spec_leader(v) && (r == ROLE_CHIEF || index == 0);
 }
 
+/* A worker of an all-reduce may get peers later. */
 bool is_single_process(const struct job_spec *v)
 {
-    return job_spec_replicas(v) == 1;
+    return job_spec_replicas(v) == 1 && !v->all_reduce;
 }
 
 json_t *training_container(const struct job_kind *k, const json_t *pod_spec)

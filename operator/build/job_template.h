@@ -12,7 +12,7 @@ json_t *replica_spec(const struct job_spec *v, const json_t *spec, enum role r);
 json_t *storage_source(const json_t *spec, const char *which); /* "data", "output": a VolumeSource, or NULL */
 /* True if this pod leads the job: the chief (each one if there are several), or worker 0 without a chief. */
 bool is_leader(const struct job_spec *v, enum role r, int index);
-bool is_single_process(const struct job_spec *v); /* without peers */
+bool is_single_process(const struct job_spec *v); /* without peers, now and later */
 /* The training container in a pod's spec: the one with the kind's name, else the first. Borrowed, or NULL. */
 json_t *training_container(const struct job_kind *k, const json_t *pod_spec);
 

@@ -1,9 +1,9 @@
 /* The addresses of the other replicas in a pod's environment: TF_CONFIG, and JOB_NAME with its family for programs that
  * read those. Any variable but TF_CONFIG in the template is kept. */
 #include "build/pod_build.h"
-#include "job/cluster.h"
+#include "job/tf_config.h"
 
-static void put_address(const struct pod_build *p, enum role r, int index, struct strlist *hosts)
+static void put_address(const struct pod_build *p, enum role r, int index, struct cluster *c)
 {
     const struct job_spec *v = p->v;
     const char *domain = p->s->cluster_domain != NULL ? p->s->cluster_domain : "";
@@ -13,13 +13,20 @@ static void put_address(const struct pod_build *p, enum role r, int index, struc
     str_fmt(address, sizeof(address), "%s%s%s.%s.svc%s%s:%d", job_spec_pod_name(v, r, index, name),
             own_service ? "" : ".", own_service ? "" : v->name, v->ns, *domain != '\0' ? "." : "", domain,
             pod_ports_of(v, r, index).grpc);
-    strlist_add(hosts, address);
+    hosts_put(&c->hosts[r], (size_t)index, address);
 }
 
 /* Trainyard's own programs get the addresses of the ps and the leader only; all replicas register with the chief. */
 static bool is_listed(const struct job_spec *v, enum role r, int index)
 {
     return !v->has_model || r == ROLE_PS || is_leader(v, r, index);
+}
+
+/* A worker of an all-reduce is a server: it listens at its own address, and the chief tells it to the others. So those
+ * that were there before it find it, too. */
+static bool lists_itself(const struct pod_build *p)
+{
+    return p->v->all_reduce && p->role == ROLE_WORKER && !is_listed(p->v, p->role, p->index);
 }
 
 static void cluster_of(const struct pod_build *p, struct cluster *c)
@@ -33,8 +40,10 @@ static void cluster_of(const struct pod_build *p, struct cluster *c)
     for (int r = 0; r < ROLE_COUNT; r++) {
         c->listed[r] = v->roles[r].present && !v->kind->own_processes; /* training-operator writes [] */
         for (int i = 0; i < v->roles[r].replicas && is_listed(v, (enum role)r, i); i++)
-            put_address(p, (enum role)r, i, &c->hosts[r]);
+            put_address(p, (enum role)r, i, c);
     }
+    if (lists_itself(p))
+        put_address(p, p->role, p->index, c);
 }
 
 static void add_env(json_t *container, const char *name, const char *value)

@@ -199,7 +199,7 @@ static void create_pods(struct reconcile *rec)
 
 bool plan_is_core(const struct job_spec *v, enum role r, int index)
 {
-    bool any = v->roles[ROLE_PS].replicas > 0 || v->roles[ROLE_CHIEF].replicas > 0;
+    bool any = v->roles[ROLE_PS].replicas > 0 || v->roles[ROLE_CHIEF].replicas > 0 || v->all_reduce;
     return r == ROLE_PS || (any && r == job_spec_leader(v) && index == 0);
 }
 

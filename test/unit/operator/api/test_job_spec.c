@@ -522,6 +522,12 @@ START_TEST(the_least_number_of_replicas)
         { MODEL "  replicaSpecs: {Chief: {}, PS: {replicas: 2}, Worker: {replicas: 5}, Evaluator: {}}\n"
                 "  runPolicy: {schedulingPolicy: {minAvailable: 5}}",
           { 1, 2, 2, 0 } },
+        { MODEL "  strategy: {name: MultiWorkerMirrored}\n"
+                "  replicaSpecs: {Chief: {}, Worker: {replicas: 4}, Evaluator: {}}",
+          { 1, 0, 1, 0 } },
+        { MODEL "  strategy: {name: MultiWorkerMirrored, minReplicas: 3}\n"
+                "  replicaSpecs: {Worker: {replicas: 4}}",
+          { 0, 0, 3, 0 } },
         { TRAIN "  replicaSpecs: {Worker: {replicas: 3, template: {spec: {containers: [{name: trainer, image: x}]}}}}",
           { 0, 0, 3, 0 } }, /* a program of its own may need all */
         { "kind: TFJob\nmetadata: {name: j, namespace: n, uid: u}\nspec: {tfReplicaSpecs: {PS: {replicas: 1, template: "

@@ -21,21 +21,24 @@ START_TEST(ps_and_leader_come_before_workers)
         struct role_spec roles[ROLE_COUNT];
         enum role creating, to_create;
         int creating_index, to_create_index; /* -1: none */
-        bool want;
+        bool want, all_reduce;
     } CASES[] = {
-        { COUNTS(2, 1, 4, 0), ROLE_PS, ROLE_PS, -1, 1, true },
-        { COUNTS(2, 1, 4, 0), ROLE_PS, ROLE_WORKER, 1, 0, true },
-        { COUNTS(2, 1, 4, 0), ROLE_CHIEF, ROLE_WORKER, 0, 0, true },
-        { COUNTS(2, 1, 4, 1), ROLE_WORKER, ROLE_EVALUATOR, 0, 0, false },
-        { COUNTS(2, 1, 4, 1), ROLE_WORKER, ROLE_WORKER, -1, 3, false },
-        { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, -1, 0, true }, /* worker 0 leads */
-        { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 3, true },
-        { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 1, 3, false },
-        { COUNTS(0, 1, 4, 0), ROLE_WORKER, ROLE_CHIEF, 0, 0, true },
-        { COUNTS(0, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 1, false }, /* each of them needs the others */
+        { COUNTS(2, 1, 4, 0), ROLE_PS, ROLE_PS, -1, 1, true, false },
+        { COUNTS(2, 1, 4, 0), ROLE_PS, ROLE_WORKER, 1, 0, true, false },
+        { COUNTS(2, 1, 4, 0), ROLE_CHIEF, ROLE_WORKER, 0, 0, true, false },
+        { COUNTS(2, 1, 4, 1), ROLE_WORKER, ROLE_EVALUATOR, 0, 0, false, false },
+        { COUNTS(2, 1, 4, 1), ROLE_WORKER, ROLE_WORKER, -1, 3, false, false },
+        { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, -1, 0, true, false }, /* worker 0 leads */
+        { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 3, true, false },
+        { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 1, 3, false, false },
+        { COUNTS(0, 1, 4, 0), ROLE_WORKER, ROLE_CHIEF, 0, 0, true, false },
+        { COUNTS(0, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 1, false, false }, /* each of them needs the others */
+        { COUNTS(0, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, -1, 0, true, true },  /* one is enough to begin */
+        { COUNTS(0, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 1, true, true },
+        { COUNTS(0, 1, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 1, false, true }, /* the chief leads */
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
-        struct job_spec v = { .kind = &KIND_TFJOB };
+        struct job_spec v = { .kind = &KIND_TFJOB, .all_reduce = CASES[i].all_reduce };
         memcpy(v.roles, CASES[i].roles, sizeof(v.roles));
         struct pod_info made = { .role = ROLE_PS, .index = 0 },
                         making = { .role = CASES[i].creating, .index = CASES[i].creating_index, .creating = true };
