@@ -9,6 +9,7 @@
 #include "base/stop.h"
 #include "chief/chief_internal.h"
 #include "chief/output_dir.h"
+#include "collective/params_members.h"
 #include "params/params_admin.h"
 
 enum {
@@ -83,6 +84,23 @@ static int open_output(struct chief *c, const struct checkpoint *ck, struct err 
     return 0;
 }
 
+/* The coordinator knows the workers, and params calls them. */
+static size_t list_members(void *user, struct known_member **ret)
+{
+    const struct chief *c = user;
+    auto_free struct known_worker *workers = NULL;
+    size_t n = coordinator_workers(c->coordinator, clock_ms(), &workers);
+    struct known_member *list = xcalloc(n + 1, sizeof(*list));
+    for (size_t i = 0; i < n; i++) {
+        list[i].incarnation = workers[i].incarnation;
+        list[i].alive = workers[i].alive;
+        memcpy(list[i].name, workers[i].name, sizeof(list[i].name));
+        memcpy(list[i].address, workers[i].address, sizeof(list[i].address));
+    }
+    *ret = list;
+    return n;
+}
+
 int chief_new(const struct chief_config *config, struct chief **ret, struct err *e)
 {
     AUTO(chief) *c = xcalloc(1, sizeof(*c));
@@ -107,6 +125,8 @@ int chief_new(const struct chief_config *config, struct chief **ret, struct err 
                     (long long)c->groups.size, (long long)config->space.batch_size);
     }
     open_coordinator(c);
+    if (config->members)
+        params_members_source(config->params, list_members, c);
     if (chief_callbacks_open(c, e) < 0)
         return -1;
     if (open_output(c, ck, e) < 0 || (ck != NULL && chief_resume_from(c, ck, &rebase, e) < 0))
@@ -228,7 +248,8 @@ static void end_ps_wait(struct chief *c)
     int64_t waited_ms;
     if (!wait_end(&c->ps_wait, clock_ms(), &waited_ms))
         return;
-    report_info(c->config.report, "all ps answer again after %.1f s", (double)waited_ms / 1000.0);
+    report_info(c->config.report, "%s again after %.1f s", c->config.members ? "workers train" : "all ps answer",
+                (double)waited_ms / 1000.0);
     reporter_state(c->reporter, "training", "");
 }
 
@@ -371,7 +392,9 @@ static int poll_ps_set(struct chief *c, struct err *e)
         return wait_for_ps_set(c, &ps_set, e);
     case PS_SET_NEEDS_RESTORE:
         report_info(c->config.report,
-                    chief_synchronous(c) ? "%s: all go back to the last checkpoint" : "%s: restoring it",
+                    c->config.members      ? "%s: going back to the last checkpoint"
+                    : chief_synchronous(c) ? "%s: all go back to the last checkpoint"
+                                           : "%s: restoring it",
                     ps_set.message);
         end_ps_wait(c);
         return chief_initialise_ps(c, ps_set.highest_generation, e);

@@ -25,6 +25,7 @@ struct chief_config { /* all borrowed for the lifetime of the chief */
     uint64_t incarnation;
     int workers_wanted;      /* number in the cluster spec, for "workers 1/2" */
     size_t members_max;      /* of the job; 0: COORDINATOR_MEMBERS_MAX */
+    bool members;            /* no ps: each worker has the state, and params is that of params_new_members */
     bool local;              /* no ps: all that trains is in this process */
     struct mutex *step_gate; /* NULL, or held while a checkpoint is taken. With it (Single) checkpoints and evaluations
                                 fall between two exact steps */

@@ -55,6 +55,8 @@ int64_t chief_epoch_step(const struct chief *c, int64_t epoch)
 bool chief_synchronous(const struct chief *c)
 {
     const struct job *job = c->config.job;
+    if (c->config.members)
+        return true;
     return job->strategy.updates == UPDATES_SYNC && (!c->config.local || job->strategy.name == STRATEGY_MIRRORED);
 }
 

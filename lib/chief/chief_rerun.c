@@ -33,11 +33,10 @@ static int check_life(const struct chief *c, const struct checkpoint *ck, struct
     struct node state = checkpoint_training_state(ck), of = node_get(&state, "jobUid");
     if (c->config.local || !str_eq(json_string_value(of.v), c->config.job_uid))
         return 0;
-    return err_set(
-        e, ERR_INPUT,
-        "fit.rebase: the run in %s is of this very job (uid %s), whose parameter servers may still be running: "
-        "stop them all and begin under another uid (TRAINYARD_JOB_UID, or metadata.uid)",
-        c->config.output_dir, c->config.job_uid);
+    return err_set(e, ERR_INPUT,
+                   "fit.rebase: the run in %s is of this very job (uid %s), whose %s may still be running: "
+                   "stop them all and begin under another uid (TRAINYARD_JOB_UID, or metadata.uid)",
+                   c->config.output_dir, c->config.job_uid, c->config.members ? "workers" : "parameter servers");
 }
 
 struct run_spec chief_run_spec(const struct chief *c)

@@ -274,21 +274,27 @@ int chief_confirm_file(struct chief *c, bool complete, struct err *e)
             "generation %llu of another chief (incarnation %016llx) has begun; this chief has generation %llu",
             (unsigned long long)file.number, (unsigned long long)file.incarnation, (unsigned long long)c->generation);
     else if (!complete)
-        (void)err_set(&cause, ERR_LOST, "the generation file of %s is gone, and not all ps answer", dir);
+        (void)err_set(&cause, ERR_LOST, "the generation file of %s is gone, and not all %s answer", dir,
+                      c->config.members ? "workers" : "ps");
     else if (generation_put_back(dir, &mine, &cause) == 0)
         return 0;
     return err_is(&cause, ERR_FENCED) ? set_superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
+}
+
+static const char *chief_holder(const struct chief *c)
+{
+    return c->config.members ? "a worker" : "a ps";
 }
 
 int chief_confirm_ps_set(struct chief *c, const struct ps_set_view *view, struct err *e)
 {
     struct err cause = { 0 };
     if (view->highest_generation > c->generation)
-        (void)err_set(&cause, ERR_FENCED, "a ps is at generation %llu, this chief at %llu",
+        (void)err_set(&cause, ERR_FENCED, "%s is at generation %llu, this chief at %llu", chief_holder(c),
                       (unsigned long long)view->highest_generation, (unsigned long long)c->generation);
     else if (view->other_chief != 0)
-        (void)err_set(&cause, ERR_FENCED, "a ps has generation %llu from another chief (incarnation %016llx)",
-                      (unsigned long long)c->generation, (unsigned long long)view->other_chief);
+        (void)err_set(&cause, ERR_FENCED, "%s has generation %llu from another chief (incarnation %016llx)",
+                      chief_holder(c), (unsigned long long)c->generation, (unsigned long long)view->other_chief);
     return cause.code == ERR_NONE ? 0 : set_superseded(c, &cause, e);
 }
 
@@ -355,7 +361,11 @@ static int initialise_once(struct chief *c, struct origin *from, struct err *e)
     if (again && chief_synchronous(c) && atomic_load(&c->step) > checkpoint_step(from->checkpoint))
         report_info(c->config.report, "step %lld is trained again from step %lld on", (long long)atomic_load(&c->step),
                     (long long)checkpoint_step(from->checkpoint));
-    if (restored > 0 && !c->config.local)
+    if (restored > 0 && c->config.members)
+        report_info(c->config.report, "one worker %s%s%s, and the others take the state from it",
+                    resumed ? "restored" : "initialised", again ? " from " : "",
+                    again ? checkpoint_prefix(from->checkpoint) : "");
+    else if (restored > 0 && !c->config.local)
         report_info(c->config.report, "%d ps %s%s%s", restored, resumed ? "restored" : "initialised",
                     again ? " from " : "", again ? checkpoint_prefix(from->checkpoint) : "");
     if (restored > 0) {
@@ -389,7 +399,9 @@ static int handle_refusal(struct chief *c, const struct err *cause, struct err *
 
 static void announce_starting(const struct chief *c)
 {
-    coordinator_set(c->coordinator, JOB_STARTING, c->generation, "the chief to initialise the parameter servers");
+    coordinator_set(c->coordinator, JOB_STARTING, c->generation,
+                    c->config.members ? "the chief to begin with the workers that have registered"
+                                      : "the chief to initialise the parameter servers");
 }
 
 /* Reports what it waits for, and checks whether another chief is in charge. */
@@ -401,7 +413,8 @@ static int wait_for_ps(struct chief *c, struct wait_state *w, int64_t *confirmed
     if (!chief_worth_waiting(cause) || (double)wait_ms(w, now) > c->config.job->limits.max_wait_seconds * 1000.0)
         return err_set(e, cause->code, "%s", cause->msg);
     if (stop_count() > 0)
-        return err_set(e, ERR_STOPPED, "stopped while waiting for the parameter servers");
+        return err_set(e, ERR_STOPPED, "stopped while waiting for the %s",
+                       c->config.members ? "workers" : "parameter servers");
     str_fmt(message, sizeof(message), "%s", cause->msg);
     reporter_state(c->reporter, "waiting", message);
     wait_report(w, now, c->config.report, message);

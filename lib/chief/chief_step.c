@@ -46,7 +46,7 @@ static bool patience_over(struct patience *p, const struct coordinator_view *coo
 /* This process ends, and none of its threads is left that could complete the step. */
 static bool chief_alone(const struct chief *c, const struct coordinator_view *coord)
 {
-    return c->config.local && coord->workers == 0 && stop_count() > 0;
+    return (c->config.local || c->config.members) && coord->workers == 0 && stop_count() > 0;
 }
 
 static int chief_wait_step(struct chief *c, int64_t at_most_ms, struct err *e)
@@ -76,8 +76,9 @@ static int chief_announce_step(struct chief *c, struct err *e)
     AUTO_FINI(ps_set_view) view = { 0 };
     struct err passed = { 0 };
     ps_set_poll(c->ps_set, POLL_CALL_MS, &view);
+    bool rests = c->config.members && view.condition == PS_SET_TERMINATING; /* no worker computes any more */
     int64_t free = coordinator_hold(c->coordinator),
-            end = groups_ordinal(&c->groups, view.step_max - c->step_offset + 1);
+            end = groups_ordinal(&c->groups, view.step_max - c->step_offset + !rests);
     c->save_at = MIN(end, free);
     int rc = ps_set_announce_snapshot(c->ps_set, c->save_at, &passed);
     if (rc < 0 && err_is(&passed, ERR_STALE)) {
