@@ -6,9 +6,12 @@
 #include "base/stop.h"
 #include "base/thread.h"
 #include "chief/chief.h"
+#include "collective/params_members.h"
 #include "coord/coordinator_service.h"
 #include "http_pages.h"
+#include "member.h"
 #include "net/address.h"
+#include "params/parameters_codec.h"
 #include "roles.h"
 #include "towers.h"
 
@@ -18,9 +21,10 @@ struct leader {
     struct replica *replica;
     bool local; /* no ps: everything in this process */
     struct shard *shard;
-    struct params *own;    /* local: the trainer's, whose vector the shard updates in place */
-    struct params *params; /* the chief's */
-    struct mutex gate;     /* for one thread that trains */
+    struct params *own;       /* local: the trainer's, whose vector the shard updates in place */
+    struct own_member member; /* MultiWorkerMirrored, if this replica trains */
+    struct params *params;    /* the chief's */
+    struct mutex gate;        /* for one thread that trains */
     struct chief *chief;
     struct rpc_server *server;
     struct coordinator_client *coord;
@@ -33,24 +37,55 @@ static void leader_fini(struct leader *l)
 {
     http_pages_set_chief(l->replica->pages, NULL);
     http_pages_set_server(l->replica->pages, NULL);
+    member_end(&l->member);
     rpc_server_free(l->server);
     coordinator_client_free(l->coord);
     chief_free(l->chief);
     params_free(l->params);
     params_free(l->own);
+    member_fini(&l->member);
     shard_free(l->shard);
     mutex_fini(&l->gate);
 }
 DEFINE_AUTO_FINI(leader, leader_fini);
 
-static void open_params(struct leader *l)
+static bool is_collective(const struct leader *l)
+{
+    return l->replica->job->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED;
+}
+
+static int workers_wanted(const struct leader *l)
+{
+    const struct replica *r = l->replica;
+    if (l->local)
+        return MAX(replica_towers(r), 1);
+    return MAX(cluster_workers(&r->cluster), (int)replica_trains(r));
+}
+
+/* The state is in the workers, and in this process if it trains. */
+static int open_members(struct leader *l, const struct params_identity *id, struct err *e)
+{
+    const struct replica *r = l->replica;
+    const struct members_config config = { .layout = r->layout,
+                                           .id = *id,
+                                           .credentials = &r->credentials.rpc,
+                                           .wanted = (size_t)workers_wanted(l),
+                                           .min_members = (size_t)MAX(r->job->strategy.min_replicas, 1),
+                                           .report = &REPORT_TO_LOG };
+    l->params = params_new_members(&config);
+    return replica_trains(r) ? member_open(r, &l->member, e) : 0;
+}
+
+static int open_params(struct leader *l, struct err *e)
 {
     const struct replica *r = l->replica;
     struct params_identity id = { .job_uid = r->job_uid, .sender = r->name, .incarnation = r->incarnation };
+    if (is_collective(l))
+        return open_members(l, &id, e);
     l->local = replica_ps_count(r) == 0;
     if (!l->local) {
         l->params = replica_params(r, r->job_uid);
-        return;
+        return 0;
     }
     if (replica_towers(r) > 0)
         log_info("Running %s training in %d threads", strategy_name(r->job->strategy.name), replica_towers(r));
@@ -59,6 +94,7 @@ static void open_params(struct leader *l)
     l->shard = shard_new(r->incarnation);
     l->own = params_new_local(r->layout, l->shard, &id); /* the shard uses the vector of the first one */
     l->params = params_new_local(r->layout, l->shard, &id);
+    return 0;
 }
 
 /* Without certificates anybody can call itself by any name. With them the operator may scale a job up. */
@@ -71,14 +107,6 @@ static size_t members_max(const struct replica *r)
 static struct mutex *step_gate(struct leader *l)
 {
     return l->local && replica_towers(l->replica) == 0 ? &l->gate : NULL;
-}
-
-static int workers_wanted(const struct leader *l)
-{
-    const struct replica *r = l->replica;
-    if (l->local)
-        return MAX(replica_towers(r), 1);
-    return MAX(cluster_workers(&r->cluster), (int)replica_trains(r));
 }
 
 static int open_chief(struct leader *l, struct err *e)
@@ -99,6 +127,7 @@ static int open_chief(struct leader *l, struct err *e)
         .incarnation = r->incarnation,
         .workers_wanted = workers_wanted(l),
         .members_max = members_max(r),
+        .members = is_collective(l),
         .local = l->local,
         .step_gate = step_gate(l),
         .report = &REPORT_TO_LOG,
@@ -108,16 +137,25 @@ static int open_chief(struct leader *l, struct err *e)
 
 static int open_service(struct leader *l, struct err *e)
 {
-    struct rpc_method methods[COORDINATOR_METHODS];
+    struct rpc_method methods[COORDINATOR_METHODS + COLLECTIVE_METHODS];
     char address[128];
-    const struct rpc_server_options options = { .threads = CHIEF_RPC_THREADS,
+    bool member = l->member.collective != NULL;
+    const struct rpc_server_options options = { .threads = CHIEF_RPC_THREADS + (member ? MEMBER_RPC_THREADS : 0),
+                                                .payload_max = member ? PARAMETERS_PAYLOAD_MAX : 0,
                                                 .leader = cluster_leader(&l->replica->cluster) };
     if (!l->replica->cluster.configured)
         return 0;
     coordinator_service_methods(chief_coordinator(l->chief), methods);
     address_to_listen_on(l->replica->options->common.listen, cluster_chief_address(&l->replica->cluster), 0, address,
                          sizeof(address));
-    return rpc_server_start(address, &l->replica->credentials.rpc, methods, COUNT_OF(methods), &options, &l->server, e);
+    if (member)
+        collective_methods(l->member.collective, methods + COORDINATOR_METHODS);
+    if (rpc_server_start(address, &l->replica->credentials.rpc, methods,
+                         COORDINATOR_METHODS + (member ? COLLECTIVE_METHODS : 0), &options, &l->server, e) < 0)
+        return -1;
+    if (member)
+        member_serve(&l->member, l->server);
+    return 0;
 }
 
 static void chief_thread(void *user)
@@ -137,7 +175,8 @@ static int leader_train(struct leader *l, struct err *e)
     struct trainer t = { .replica = r,
                          .name = r->name,
                          .coord = l->coord,
-                         .params = l->own,
+                         .params = l->own != NULL ? l->own : l->member.params,
+                         .collective = l->member.collective,
                          .strategy = strategy_of(r->job, l->local),
                          .step_gate = step_gate(l),
                          .stats = r->stats };
@@ -175,8 +214,7 @@ int run_leader(struct replica *r, struct err *e)
 {
     AUTO_FINI(leader) l = { .replica = r };
     mutex_init(&l.gate);
-    open_params(&l);
-    if (open_chief(&l, e) < 0 || open_service(&l, e) < 0)
+    if (open_params(&l, e) < 0 || open_chief(&l, e) < 0 || open_service(&l, e) < 0)
         return -1;
     l.coord = coordinator_client_new_local(chief_coordinator(l.chief));
     http_pages_set_chief(r->pages, l.chief);

@@ -50,8 +50,14 @@ const char *replica_address(const struct replica *r)
 static int check_cluster(const struct replica *r, struct err *e)
 {
     const struct cluster *c = &r->cluster;
+    bool collective = r->job->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED;
     if (!c->configured)
-        return 0;
+        return !collective
+                   ? 0
+                   : err_set(e, ERR_INPUT,
+                             "strategy %s needs a cluster: start the job with trainyard run, or name its workers "
+                             "(WORKER_HOSTS)",
+                             strategy_name(r->job->strategy.name));
     if (c->role == ROLE_PS)
         return err_set(e, ERR_INPUT, "this is trainyard-worker, the task is ps-%d: start trainyard-ps instead",
                        c->index);
@@ -61,8 +67,12 @@ static int check_cluster(const struct replica *r, struct err *e)
         return err_set(e, ERR_INPUT,
                        "strategy %s trains in one process, without parameter servers; the cluster has %zu",
                        strategy_name(r->job->strategy.name), c->hosts[ROLE_PS].n);
-    if (c->hosts[ROLE_PS].n == 0 && cluster_workers(c) + (int)c->hosts[ROLE_CHIEF].n > 1)
-        return err_set(e, ERR_INPUT, "strategy ParameterServer with several workers needs a ps in the cluster");
+    if (c->hosts[ROLE_PS].n > 0 && collective)
+        return err_set(e, ERR_INPUT, "strategy %s trains without parameter servers; the cluster has %zu",
+                       strategy_name(r->job->strategy.name), c->hosts[ROLE_PS].n);
+    if (!collective && c->hosts[ROLE_PS].n == 0 && cluster_workers(c) + (int)c->hosts[ROLE_CHIEF].n > 1)
+        return err_set(e, ERR_INPUT,
+                       "strategy ParameterServer with several workers needs a ps in the cluster (PS_HOSTS)");
     return 0;
 }
 

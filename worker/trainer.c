@@ -2,7 +2,9 @@
  * once. */
 #include "trainer.h"
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "job_end.h"
 #include "nn/metrics/metrics.h"
 #include "tensor/arithmetic.h"
@@ -31,7 +33,8 @@ static struct register_request registration_of(const struct trainer *t, const ch
                                       .layout_hash = layout_register_hash(r->layout, r->model),
                                       .ps_count = (uint32_t)r->placement->nps,
                                       .placement_hash = placement_hash(r->placement),
-                                      .arithmetic = arithmetic };
+                                      .arithmetic = arithmetic,
+                                      .address = t->collective != NULL ? replica_address(r) : NULL };
 }
 
 static int run_member(const struct trainer *t, struct chief_client *m, struct err *e)
@@ -48,6 +51,7 @@ static int run_member(const struct trainer *t, struct chief_client *m, struct er
         .dataset = r->data.train,
         .space = &r->data.space,
         .params = t->params != NULL ? t->params : own,
+        .collective = t->collective,
         .chief = m,
         .class_weights = r->class_weights,
         .report = &REPORT_TO_LOG,
@@ -69,6 +73,16 @@ static bool has_finished(void *user, const char *job_uid, int64_t *ret_step)
 bool trainer_failed(const struct err *e)
 {
     return e->code != ERR_NONE && !err_is(e, ERR_STOPPED) && !err_is(e, ERR_DIVERGED);
+}
+
+/* After a signal: the chief has time to go on without this member, or to save the state if no other member has it. */
+static void trainer_await_saved(const struct trainer *t)
+{
+    enum { GRACE_MS = 30000, LOOK_MS = 20 };
+    int64_t until = clock_ms() + GRACE_MS;
+    collective_terminating(t->collective);
+    while (stop_count() < 2 && clock_ms() < until && !collective_may_leave(t->collective, clock_ms()))
+        clock_sleep_ms(LOOK_MS);
 }
 
 int trainer_run(const struct trainer *t, struct err *e)
@@ -94,6 +108,10 @@ int trainer_run(const struct trainer *t, struct err *e)
         result = 0; /* the job finished while the session waited for another event */
     if (err_is(&cause, ERR_DIVERGED) && chief_client_await_stop(m)) /* the report must reach the chief first */
         err_put(&cause, ERR_DIVERGED, "training diverged; the chief says where, and what helps");
+    if (t->collective != NULL && result < 0 && err_is(&cause, ERR_STOPPED) && stop_count() > 0 && !replica_leads(r))
+        trainer_await_saved(t);
+    if (t->collective != NULL)
+        log_info("batches computed by this worker: %lld", (long long)atomic_load(&t->stats->steps));
     chief_client_leave(m, result == 0 ? "finished" : cause.msg);
     if (result < 0 && e != NULL)
         *e = cause;

@@ -11,6 +11,7 @@ struct trainer {
     const char *name;                 /* to the chief: the replica's, or that of one of its threads */
     struct coordinator_client *coord; /* borrowed */
     struct params *params;            /* borrowed; NULL: the ps of the cluster, over gRPC */
+    struct collective *collective;    /* MultiWorkerMirrored, borrowed; else NULL */
     enum strategy strategy;
     struct mutex *step_gate;     /* single machine */
     struct claims *claims;       /* Mirrored: of all its threads */

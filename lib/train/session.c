@@ -54,6 +54,7 @@ static int session_init(struct session *s, struct err *e)
                                         .space = c->space,
                                         .group_size = chief_client_group_size(c->chief),
                                         .params = c->params,
+                                        .collective = c->collective,
                                         .chief = c->chief,
                                         .max_wait_ms = c->max_wait_ms,
                                         .overlap = c->overlap,

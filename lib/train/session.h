@@ -17,11 +17,12 @@ struct session_config {
     const struct dataset *dataset;
     const struct ordinal_space *space;
     struct params *params;
+    struct collective *collective; /* MultiWorkerMirrored; else NULL */
     struct chief_client *chief;
     const struct class_weights *class_weights; /* NULL: none */
     const struct report *report;
     int64_t max_wait_ms;    /* without a ps */
-    enum strategy strategy; /* all but STRATEGY_PARAMETER_SERVER: the params are local */
+    enum strategy strategy; /* with STRATEGY_PARAMETER_SERVER the params are not local */
     bool overlap;           /* as in train/strategy.h, as the next two */
     struct mutex *step_gate;
     struct claims *claims;

@@ -15,6 +15,7 @@ struct train_strategy *strategy_new(enum strategy kind, const struct strategy_co
         [STRATEGY_SINGLE] = strategy_single_new,
         [STRATEGY_MIRRORED] = strategy_sync_new,
         [STRATEGY_HOGWILD] = strategy_hogwild_new,
+        [STRATEGY_MULTI_WORKER_MIRRORED] = strategy_multi_worker_new,
     };
     if (kind == STRATEGY_PARAMETER_SERVER && config->group_size > 0)
         return strategy_sync_new(config);
@@ -23,6 +24,8 @@ struct train_strategy *strategy_new(enum strategy kind, const struct strategy_co
 
 enum strategy strategy_of(const struct job *job, bool local)
 {
+    if (job->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED)
+        return STRATEGY_MULTI_WORKER_MIRRORED;
     if (!local)
         return STRATEGY_PARAMETER_SERVER;
     return job->strategy.name == STRATEGY_PARAMETER_SERVER ? STRATEGY_SINGLE : job->strategy.name;
@@ -35,6 +38,7 @@ const char *strategy_divergence_cure(enum strategy kind, bool overlap)
             "lower the learning rate, set clipnorm, or reduce the staleness of gradients (fewer workers)",
         [STRATEGY_SINGLE] = "lower the learning rate or set clipnorm",
         [STRATEGY_MIRRORED] = "lower the learning rate or set clipvalue",
+        [STRATEGY_MULTI_WORKER_MIRRORED] = "lower the learning rate or set clipvalue",
         [STRATEGY_HOGWILD] =
             "lower the learning rate, set clipnorm, or reduce the staleness of gradients (strategy.concurrentSteps)",
     };
@@ -49,6 +53,27 @@ void strategy_applied(struct train_strategy *s, struct train_step *step, const s
     step->staleness = MAX(pushed->staleness, 0);
     s->config.applied(s->config.user, step);
     step->ordinal = -1;
+}
+
+/* ---- synchronous training ---- */
+
+int strategy_later(struct train_strategy *s, struct strategy_patience *p, const struct err *why)
+{
+    int64_t now = clock_ms();
+    wait_begin(&p->wait, now, WAIT_EXPLAIN_MS);
+    wait_report(&p->wait, now, s->config.report, why->msg);
+    chief_client_waiting(s->config.chief, why->msg);
+    p->ms = MIN(2 * p->ms, (int64_t)STRATEGY_PATIENCE_MAX_MS);
+    return STEP_LATER;
+}
+
+void strategy_end_patience(struct train_strategy *s, struct strategy_patience *p)
+{
+    p->ms = STRATEGY_PATIENCE_MS;
+    if (!p->wait.on)
+        return;
+    chief_client_waiting(s->config.chief, NULL);
+    wait_end(&p->wait, clock_ms(), NULL);
 }
 
 /* ---- waiting for what is gone ---- */

@@ -12,6 +12,7 @@
 
 #include "base/thread.h"
 #include "base/wait.h"
+#include "collective/collective.h"
 #include "coord/chief_client.h"
 #include "job/job.h"
 #include "params/params.h"
@@ -23,12 +24,13 @@ struct strategy_config {
     const struct ordinal_space *space;
     int64_t group_size; /* ordinals of an update; 0: asynchronous */
     struct params *params;
-    struct chief_client *chief; /* provides the generation; receives the reason of a wait */
-    int64_t max_wait_ms;        /* without a ps */
-    bool overlap;               /* ParameterServer: compute the next batch while a push is in flight */
-    struct mutex *step_gate;    /* NULL, or locked around each update (a chief of this process holds it while it takes a
-                                   snapshot between two steps) */
-    struct claims *claims;      /* Mirrored: of all threads; else NULL */
+    struct collective *collective; /* MultiWorkerMirrored; else NULL */
+    struct chief_client *chief;    /* provides the generation; receives the reason of a wait */
+    int64_t max_wait_ms;           /* without a ps */
+    bool overlap;                  /* ParameterServer: compute the next batch while a push is in flight */
+    struct mutex *step_gate; /* NULL, or locked around each update (a chief of this process holds it while it takes a
+                                snapshot between two steps) */
+    struct claims *claims;   /* Mirrored: of all threads; else NULL */
     const struct report *report;
     void (*applied)(void *user, const struct train_step *step); /* every segment has its update */
     /* The step's update is in flight and nothing is computed: time to read the next batch. Time added to data_ns is

@@ -12,6 +12,17 @@ struct train_strategy *strategy_ps_new(const struct strategy_config *config);
 struct train_strategy *strategy_sync_new(const struct strategy_config *config);
 struct train_strategy *strategy_single_new(const struct strategy_config *config);
 struct train_strategy *strategy_hogwild_new(const struct strategy_config *config);
+struct train_strategy *strategy_multi_worker_new(const struct strategy_config *config);
+
+/* Synchronous training: how long to wait for the values of a step before the chief is asked; longer each time. */
+struct strategy_patience {
+    int64_t ms;
+    struct wait_state wait;
+};
+enum { STRATEGY_PATIENCE_MS = 10, STRATEGY_PATIENCE_MAX_MS = 160 };
+/* Others must compute first; why: what is missing. Returns STEP_LATER. */
+int strategy_later(struct train_strategy *s, struct strategy_patience *p, const struct err *why);
+void strategy_end_patience(struct train_strategy *s, struct strategy_patience *p);
 
 /* The generation from the chief, before any other call. */
 MUST_USE int strategy_begin(struct train_strategy *s, struct err *e);

@@ -11,18 +11,14 @@
 #include "shard/groups.h"
 #include "train/strategy_internal.h"
 
-/* How long the ps are asked to wait for a step before the chief is asked: longer each time. */
-enum { PATIENCE_MS = 10, PATIENCE_MAX_MS = 160 };
-
 struct sync_strategy {
     struct train_strategy base;
     struct groups groups;
     struct train_step step;
     int64_t at;          /* the vector has the values of the step whose group begins here; -1: of no step */
     uint64_t generation; /* in which they were pulled */
-    int64_t patience_ms;
+    struct strategy_patience patience;
     uint64_t pull_ns; /* that the step has waited for its values */
-    struct wait_state wait;
 };
 
 static struct sync_strategy *sync_of(struct train_strategy *s)
@@ -38,28 +34,6 @@ static int sync_open(struct train_strategy *s, struct err *e)
     p->groups = groups_of(s->config.space, s->config.group_size);
     params_set_synchronous(s->config.params);
     return 0;
-}
-
-/* Others must compute first. */
-static int sync_later(struct train_strategy *s, const struct err *why)
-{
-    struct sync_strategy *p = sync_of(s);
-    int64_t now = clock_ms();
-    wait_begin(&p->wait, now, WAIT_EXPLAIN_MS);
-    wait_report(&p->wait, now, s->config.report, why->msg);
-    chief_client_waiting(s->config.chief, why->msg);
-    p->patience_ms = MIN(2 * p->patience_ms, (int64_t)PATIENCE_MAX_MS);
-    return STEP_LATER;
-}
-
-static void sync_end_wait(struct train_strategy *s)
-{
-    struct sync_strategy *p = sync_of(s);
-    p->patience_ms = PATIENCE_MS;
-    if (!p->wait.on)
-        return;
-    chief_client_waiting(s->config.chief, NULL);
-    wait_end(&p->wait, clock_ms(), NULL);
 }
 
 static void sync_take_values(struct train_strategy *s, int64_t at)
@@ -78,13 +52,13 @@ static int sync_values(struct train_strategy *s, int64_t at, struct err *e)
         return 0;
     int64_t begun = clock_ns();
     p->at = -1; /* a pull that fails leaves values of two steps */
-    int rc = strategy_pull_at(s, at, p->patience_ms, &cause);
+    int rc = strategy_pull_at(s, at, p->patience.ms, &cause);
     p->pull_ns += (uint64_t)(clock_ns() - begun);
     if (err_is(&cause, ERR_PENDING))
-        return sync_later(s, &cause);
+        return strategy_later(s, &p->patience, &cause);
     if (rc == 0)
         sync_take_values(s, at);
-    sync_end_wait(s);
+    strategy_end_patience(s, &p->patience);
     if (err_is(&cause, ERR_STALE))
         return STEP_OVER;
     return rc < 0 ? err_set(e, cause.code, "%s", cause.msg) : 0;
@@ -135,7 +109,7 @@ static int sync_submit(struct train_strategy *s, struct train_step *step, struct
     int64_t begun = clock_ns(), next = sync_next_step(s, &p->groups, step->ordinal);
     if (next >= 0) {
         p->at = -1; /* some values may come, and others not */
-        params_want_step(c->params, next, p->patience_ms);
+        params_want_step(c->params, next, p->patience.ms);
     }
     int rc = params_push_start(c->params, step->ordinal, step->grads, true, STRATEGY_PUSH_MS, &cause);
     if (rc == 0) {
@@ -143,7 +117,7 @@ static int sync_submit(struct train_strategy *s, struct train_step *step, struct
         rc = params_push_finish(c->params, &pushed, &cause);
     }
     if (rc == 0 && pushed.has_values) {
-        sync_end_wait(s);
+        strategy_end_patience(s, &p->patience);
         sync_take_values(s, next);
     }
     if (rc == 0)
@@ -151,7 +125,8 @@ static int sync_submit(struct train_strategy *s, struct train_step *step, struct
     else if (!err_is(&cause, ERR_PENDING) && strategy_push_again(s, step, &cause, &pushed, &failure) == 0)
         rc = 0;
     if (rc < 0 && (err_is(&cause, ERR_PENDING) || err_is(&failure, ERR_PENDING)))
-        return sync_later(s, err_is(&cause, ERR_PENDING) ? &cause : &failure); /* the ps went back to a checkpoint */
+        return strategy_later(s, &p->patience,
+                              err_is(&cause, ERR_PENDING) ? &cause : &failure); /* the ps went back to a checkpoint */
     if (rc < 0)
         return err_set(e, failure.code, "%s", failure.msg);
     strategy_applied(s, step, &pushed);
@@ -186,7 +161,7 @@ struct train_strategy *strategy_sync_new(const struct strategy_config *config)
     struct sync_strategy *p = xcalloc(1, sizeof(*p));
     p->base = (struct train_strategy){ .ops = &SYNC, .config = *config };
     p->at = -1;
-    p->patience_ms = PATIENCE_MS;
+    p->patience.ms = STRATEGY_PATIENCE_MS;
     p->step = (struct train_step){ .ordinal = -1, .sums = xcalloc(metrics_width(config->model), sizeof(double)) };
     return &p->base;
 }

@@ -1,0 +1,43 @@
+/* Opens the shard and the collective; main's thread trains with their vector. */
+#include "member.h"
+
+bool replica_is_member(const struct replica *r)
+{
+    return r->job->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED && replica_trains(r);
+}
+
+int member_open(const struct replica *r, struct own_member *ret, struct err *e)
+{
+    const struct params_identity id = { .job_uid = r->job_uid, .sender = r->name, .incarnation = r->incarnation };
+    *ret = (struct own_member){ .shard = shard_new(r->incarnation) };
+    shard_set_job(ret->shard, r->job_uid);
+    shard_take_sums(ret->shard);
+    ret->params = params_new_local(r->layout, ret->shard, &id);
+    const struct collective_config config = { .layout = r->layout,
+                                              .shard = ret->shard,
+                                              .name = r->name,
+                                              .incarnation = r->incarnation,
+                                              .credentials = &r->credentials.rpc };
+    return collective_new(&config, &ret->collective, e);
+}
+
+void member_serve(struct own_member *m, struct rpc_server *server)
+{
+    m->server = server;
+    collective_serve(m->collective, server);
+}
+
+void member_end(struct own_member *m)
+{
+    if (m->server != NULL)
+        collective_serve(m->collective, NULL);
+    m->server = NULL;
+}
+
+void member_fini(struct own_member *m)
+{
+    collective_free(m->collective);
+    params_free(m->params);
+    shard_free(m->shard);
+    *m = (struct own_member){ 0 };
+}
