@@ -63,6 +63,15 @@ test_digits_mirrored_has_the_hash_of_digits_sync() {
         wrong "ps give '$(hash_of ps)', 2 threads '$(hash_of two)', 4 '$(hash_of four)'"
 }
 
+test_digits_mwms_has_the_hash_of_digits_sync() {
+    want_exit 0 trainyard run "$data/digits-sync.yaml" --output-dir "$dir/ps" || return
+    want_exit 0 trainyard run "$data/digits-mwms.yaml" --output-dir "$dir/two" || return
+    want_line 'Test loss: [0-9.]+, Test accuracy: (0\.9[7-9]|1)'
+    want_exit 0 trainyard run "$data/digits-mwms.yaml" --replicas worker=4 --output-dir "$dir/four" || return
+    [ -n "$(hash_of ps)" ] && [ "$(hash_of two)" = "$(hash_of ps)" ] && [ "$(hash_of four)" = "$(hash_of ps)" ] ||
+        wrong "ps give '$(hash_of ps)', 2 workers without ps '$(hash_of two)', 4 '$(hash_of four)'"
+}
+
 test_digits_hogwild_learns() {
     want_exit 0 trainyard run "$data/digits-hogwild.yaml" --output-dir "$dir/run" || return
     want_line 'Running Hogwild training in 2 threads'
