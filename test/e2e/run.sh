@@ -115,7 +115,7 @@ test_long_b3_identity() {
 test_long_b4_examples_of_digits() {
     local name
     new_namespace "${FUNCNAME[0]}"
-    for name in digits-cnn digits-sync; do
+    for name in digits-cnn digits-sync digits-mwms; do
         volume
         k apply -f "$root/deploy/examples/$name.yaml" >/dev/null
         want_success 180 $name
@@ -240,6 +240,74 @@ test_long_c6_sync_is_scaled() {
     trainyard export "$volume" -o "$dir/there.npz" >/dev/null && trainyard export "$dir/here" -o "$dir/here.npz" >/dev/null
     cmp "$dir/there.npz" "$dir/here.npz" || wrong "the weights of step $saved are not those of a run here"
     k delete trainjob job --wait=true >/dev/null
+}
+
+# members_job NAME SED-EXPRESSION: digits-mwms under another name, and a volume for it
+members_job() {
+    volume
+    sed -E -e "s/\{name: digits-mwms\}/{name: $1}/; s/digits-mwms-out/$1-out/; s/units: 64/units: 8000/; s/everySeconds: 60/everySeconds: 600/" \
+        -e "$2" "$root/deploy/examples/digits-mwms.yaml" >"$dir/$1.yaml"
+    k apply -f "$dir/$1.yaml" >/dev/null
+}
+log_has() { k logs "$1" 2>/dev/null | grep -qE -- "$2"; } # POD REGEX
+logged() { wait_for 180 log_has "$@" || problem "$1 does not say '$2': $(k logs "$1" --tail=5)"; }
+# ends_as_here NAME: the job is suspended, and the weights of its last checkpoint are those of `trainyard run` at that step.
+ends_as_here() {
+    local saved output
+    k patch trainjob "$1" --type=merge -p '{"spec":{"runPolicy":{"suspend":true}}}' >/dev/null
+    want_pods_of "$1" ""
+    output=$(kubectl get pv "$(value pvc "$1-out" .spec.volumeName)" -o jsonpath='{.spec.local.path}')
+    saved=$(sed -n 's/^model_checkpoint_path: "model.ckpt-\([0-9]*\)"$/\1/p' "$output/checkpoints/checkpoint")
+    at_least "${saved:-0}" 200 "the step of the last checkpoint of $1"
+    sed -i "s/epochs: 100000/steps: ${saved:-1}/" "$dir/$1.yaml"
+    trainyard run "$dir/$1.yaml" --data-dir "$root/deploy/examples" --output-dir "$dir/$1" --replicas worker=2 \
+        --set strategy.minReplicas=1 >"$dir/$1.out" 2>&1 || problem "here: $(tail -n 3 "$dir/$1.out")"
+    trainyard export "$output" -o "$dir/$1-there.npz" >/dev/null && trainyard export "$dir/$1" -o "$dir/$1-here.npz" >/dev/null
+    cmp "$dir/$1-there.npz" "$dir/$1-here.npz" || wrong "the weights of step $saved of $1 are not those of a run here"
+    k delete trainjob "$1" --wait=true >/dev/null
+}
+want_pods_of() { # JOB "a b": the names of its pods that are not being deleted, sorted
+    holds 180 pod '' '[.[] | select(.metadata.deletionTimestamp == null and .metadata.labels["trainyard.dev/job-name"] == $job) | .metadata.name] | sort | join(" ") == $wanted' \
+        --arg job "$1" --arg wanted "$2" || problem "pods are '$(k get pods --no-headers | tr '\n' ';')', not '$2'"
+}
+
+# MultiWorkerMirrored, with a Chief and without one: a worker is killed while no node takes its next pod. One job trains on
+# without it, the other one needs two workers and waits.
+test_long_c7_members_come_and_go() {
+    local pod before uids
+    new_namespace "${FUNCNAME[0]}"
+    members_job job 's/epochs: 20/epochs: 100000/'
+    members_job lead 's/epochs: 20/epochs: 100000/; s/replicasToAggregate: 2/&, minReplicas: 2/; /^    Chief: /d'
+    wait_for 180 at_step job 100
+    wait_for 180 at_step lead 100
+    logged job-chief-0 'workers (0, 1|1, 0) train from step 0 on'
+    uids="$(uid job-chief-0) $(uid job-worker-0) $(uid lead-worker-0)"
+    kubectl cordon node1 >/dev/null
+    k delete pod job-worker-1 lead-worker-1 --grace-period=0 --force >/dev/null 2>&1
+    logged job-chief-0 'worker-1 (is lost|terminates|was restarted): worker-0 goes on from step'
+    wait_for 180 in_phase job-worker-1 Pending
+    before=$(step job)
+    wait_for 180 at_step job $((before + 100)) || problem "the other worker does not train on"
+    logged lead-worker-0 'waiting [0-9]+ s for .*1 of at least 2 workers are there'
+    same "$(phase job-worker-1) $(phase lead-worker-1)" "Pending Pending" "the phase of the workers that are missing"
+    kubectl uncordon node1 >/dev/null
+    logged job-chief-0 'worker-1 joined at step [0-9]+: 2 workers'
+    logged lead-worker-0 'workers (0, 1|1, 0) train from step [1-9][0-9]* on'
+    for pod in job lead; do
+        before=$(step $pod)
+        wait_for 180 at_step $pod $((before + 100)) || problem "no step of $pod after the worker came back"
+    done
+    k scale trainjob/job --replicas=3 >/dev/null || problem "kubectl scale"
+    logged job-chief-0 'worker-2 joined at step [0-9]+: 3 workers'
+    k scale trainjob/job --replicas=2 >/dev/null
+    want_pods_of job "job-chief-0 job-worker-0 job-worker-1"
+    logged job-chief-0 'worker-2 (terminates|is lost): workers (0, 1|1, 0) go on from step'
+    same "$(uid job-chief-0) $(uid job-worker-0) $(uid lead-worker-0)" "$uids" "the pods that were not deleted"
+    same "$(k get pods -o json | jq '[.items[].status.containerStatuses[]?.restartCount] | add')" 0 "the number of restarts"
+    k logs job-chief-0 >"$dir/job.log"
+    k logs lead-worker-0 >"$dir/lead.log"
+    ends_as_here job
+    ends_as_here lead
 }
 
 # ---- volumes and images ----

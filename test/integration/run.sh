@@ -799,6 +799,10 @@ test_readme_everyday_commands() {
 . "$root/test/integration/rerun.sh"
 # shellcheck source=test/integration/sync.sh
 . "$root/test/integration/sync.sh"
+# shellcheck source=test/integration/members.sh
+. "$root/test/integration/members.sh"
+# shellcheck source=test/integration/members_by_hand.sh
+. "$root/test/integration/members_by_hand.sh"
 # shellcheck source=test/integration/mirrored.sh
 . "$root/test/integration/mirrored.sh"
 # shellcheck source=test/integration/graphs.sh
