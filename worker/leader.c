@@ -49,11 +49,6 @@ static void leader_fini(struct leader *l)
 }
 DEFINE_AUTO_FINI(leader, leader_fini);
 
-static bool is_collective(const struct leader *l)
-{
-    return l->replica->job->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED;
-}
-
 static int workers_wanted(const struct leader *l)
 {
     const struct replica *r = l->replica;
@@ -73,14 +68,14 @@ static int open_members(struct leader *l, const struct params_identity *id, stru
                                            .min_members = (size_t)MAX(r->job->strategy.min_replicas, 1),
                                            .report = &REPORT_TO_LOG };
     l->params = params_new_members(&config);
-    return replica_trains(r) ? member_open(r, &l->member, e) : 0;
+    return replica_is_member(r) ? member_open(r, &l->member, e) : 0;
 }
 
 static int open_params(struct leader *l, struct err *e)
 {
     const struct replica *r = l->replica;
     struct params_identity id = { .job_uid = r->job_uid, .sender = r->name, .incarnation = r->incarnation };
-    if (is_collective(l))
+    if (replica_is_collective(r))
         return open_members(l, &id, e);
     l->local = replica_ps_count(r) == 0;
     if (!l->local) {
@@ -127,7 +122,7 @@ static int open_chief(struct leader *l, struct err *e)
         .incarnation = r->incarnation,
         .workers_wanted = workers_wanted(l),
         .members_max = members_max(r),
-        .members = is_collective(l),
+        .members = replica_is_collective(r),
         .local = l->local,
         .step_gate = step_gate(l),
         .report = &REPORT_TO_LOG,

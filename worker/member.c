@@ -3,7 +3,7 @@
 
 bool replica_is_member(const struct replica *r)
 {
-    return r->job->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED && replica_trains(r);
+    return replica_is_collective(r) && replica_trains(r);
 }
 
 int member_open(const struct replica *r, struct own_member *ret, struct err *e)

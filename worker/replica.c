@@ -19,6 +19,11 @@ size_t replica_ps_count(const struct replica *r)
     return r->cluster.hosts[ROLE_PS].n;
 }
 
+bool replica_is_collective(const struct replica *r)
+{
+    return r->job->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED;
+}
+
 int replica_towers(const struct replica *r)
 {
     return job_towers(r->job);
@@ -47,33 +52,45 @@ const char *replica_address(const struct replica *r)
     return own != NULL ? own : leader != NULL ? leader : "localhost:2222";
 }
 
-static int check_cluster(const struct replica *r, struct err *e)
+static int check_collective(const struct replica *r, struct err *e)
 {
     const struct cluster *c = &r->cluster;
-    bool collective = r->job->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED;
+    const char *strategy = strategy_name(r->job->strategy.name);
     if (!c->configured)
-        return !collective
-                   ? 0
-                   : err_set(e, ERR_INPUT,
-                             "strategy %s needs a cluster: start the job with trainyard run, or name its workers "
-                             "(WORKER_HOSTS)",
-                             strategy_name(r->job->strategy.name));
-    if (c->role == ROLE_PS)
-        return err_set(e, ERR_INPUT, "this is trainyard-worker, the task is ps-%d: start trainyard-ps instead",
-                       c->index);
-    if (cluster_chief_address(c) == NULL)
-        return err_set(e, ERR_INPUT, "the cluster has neither a chief nor a worker 0");
+        return err_set(e, ERR_INPUT,
+                       "strategy %s needs a cluster: start the job with trainyard run, or name its workers "
+                       "(WORKER_HOSTS)",
+                       strategy);
+    if (c->hosts[ROLE_PS].n > 0)
+        return err_set(e, ERR_INPUT, "strategy %s trains without parameter servers; the cluster has %zu", strategy,
+                       c->hosts[ROLE_PS].n);
+    return 0;
+}
+
+static int check_ps(const struct replica *r, struct err *e)
+{
+    const struct cluster *c = &r->cluster;
     if (c->hosts[ROLE_PS].n > 0 && replica_towers(r) > 0)
         return err_set(e, ERR_INPUT,
                        "strategy %s trains in one process, without parameter servers; the cluster has %zu",
                        strategy_name(r->job->strategy.name), c->hosts[ROLE_PS].n);
-    if (c->hosts[ROLE_PS].n > 0 && collective)
-        return err_set(e, ERR_INPUT, "strategy %s trains without parameter servers; the cluster has %zu",
-                       strategy_name(r->job->strategy.name), c->hosts[ROLE_PS].n);
-    if (!collective && c->hosts[ROLE_PS].n == 0 && cluster_workers(c) + (int)c->hosts[ROLE_CHIEF].n > 1)
+    if (c->hosts[ROLE_PS].n == 0 && cluster_workers(c) + (int)c->hosts[ROLE_CHIEF].n > 1)
         return err_set(e, ERR_INPUT,
                        "strategy ParameterServer with several workers needs a ps in the cluster (PS_HOSTS)");
     return 0;
+}
+
+static int check_cluster(const struct replica *r, struct err *e)
+{
+    const struct cluster *c = &r->cluster;
+    if (c->configured && c->role == ROLE_PS)
+        return err_set(e, ERR_INPUT, "this is trainyard-worker, the task is ps-%d: start trainyard-ps instead",
+                       c->index);
+    if (c->configured && cluster_chief_address(c) == NULL)
+        return err_set(e, ERR_INPUT, "the cluster has neither a chief nor a worker 0");
+    if (replica_is_collective(r))
+        return check_collective(r, e);
+    return c->configured ? check_ps(r, e) : 0;
 }
 
 /* Unpacked files and indexes are kept in the output folder, where all replicas find them. When that is not writable

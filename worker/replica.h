@@ -38,8 +38,9 @@ void replica_fini(struct replica *r);
 DEFINE_AUTO_FINI(replica, replica_fini);
 
 size_t replica_ps_count(const struct replica *r);
-bool replica_leads(const struct replica *r); /* it hosts the chief */
-int replica_towers(const struct replica *r); /* threads of Mirrored or Hogwild; 0: it trains in one */
+bool replica_leads(const struct replica *r);         /* it hosts the chief */
+bool replica_is_collective(const struct replica *r); /* the state is in the workers: MultiWorkerMirrored */
+int replica_towers(const struct replica *r);         /* threads of Mirrored or Hogwild; 0: it trains in one */
 bool replica_trains(const struct replica *r);
 /* Its own entry in the cluster spec, borrowed. A task that is not listed gets its leader's. A task without a cluster
  * gets an address on loopback: what it serves is reachable from this machine only. */
