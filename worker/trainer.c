@@ -78,8 +78,8 @@ bool trainer_failed(const struct err *e)
 /* After a signal: the chief has time to go on without this member, or to save the state if no other member has it. */
 static void trainer_await_saved(const struct trainer *t)
 {
-    enum { GRACE_MS = 30000, LOOK_MS = 20 };
-    int64_t until = clock_ms() + GRACE_MS;
+    enum { LOOK_MS = 20 };
+    int64_t until = clock_ms() + (int64_t)(t->replica->job->limits.stop_grace_seconds * 1000.0);
     collective_terminating(t->collective);
     while (stop_count() < 2 && clock_ms() < until && !collective_may_leave(t->collective, clock_ms()))
         clock_sleep_ms(LOOK_MS);
