@@ -157,20 +157,6 @@ void holders_order(struct holders *h, struct member_order *orders, size_t n)
 
 /* ---- Init ---- */
 
-static void calls_segments(const struct layout *l, Trainyard__V1__Segment *segments, Trainyard__V1__Segment **list)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        const struct segment_spec *s = &l->segments[i];
-        trainyard__v1__segment__init(&segments[i]);
-        segments[i].id = s->id;
-        segments[i].offset = s->offset;
-        segments[i].count = s->count;
-        segments[i].kind = (Trainyard__V1__Segment__Kind)s->kind; /* of the same order */
-        segments[i].momentum = s->momentum;
-        list[i] = &segments[i];
-    }
-}
-
 static void calls_pack_init(const struct holders *h, bool adopt, struct buf *ret)
 {
     const struct layout *l = h->config.layout;
@@ -188,7 +174,10 @@ static void calls_pack_init(const struct holders *h, bool adopt, struct buf *ret
     q.rate_from = h->p.rates->from;
     q.rates = h->p.rates->rate;
     if (!adopt) {
-        calls_segments(l, segments, list);
+        for (size_t i = 0; i < l->n; i++) {
+            codec_segment(&l->segments[i], &segments[i]);
+            list[i] = &segments[i];
+        }
         q.optimizer = unconst(h->p.optimizer);
         q.segments = list;
         q.n_segments = l->n;

@@ -36,6 +36,16 @@ int codec_ordinal_set(const Trainyard__V1__OrdinalSet *m, struct ordinal_set *re
     return ordinal_set_from(m->low_water, m->ranges, m->n_ranges, ret, e);
 }
 
+void codec_segment(const struct segment_spec *s, Trainyard__V1__Segment *ret)
+{
+    trainyard__v1__segment__init(ret);
+    ret->id = s->id;
+    ret->offset = s->offset;
+    ret->count = s->count;
+    ret->kind = (Trainyard__V1__Segment__Kind)s->kind; /* of the same order */
+    ret->momentum = s->momentum;
+}
+
 void codec_groups(const struct groups *g, Trainyard__V1__Groups *ret)
 {
     trainyard__v1__groups__init(ret);

@@ -21,6 +21,7 @@ void codec_ordinals(const struct ordinal_set *a, Trainyard__V1__OrdinalSet *ret,
 /* NULL is the empty set. */
 MUST_USE int codec_ordinal_set(const Trainyard__V1__OrdinalSet *m, struct ordinal_set *ret, struct err *e);
 
+void codec_segment(const struct segment_spec *s, Trainyard__V1__Segment *ret);
 void codec_groups(const struct groups *g, Trainyard__V1__Groups *ret);
 /* Not checked; NULL: of size 0. */
 struct groups codec_groups_of(const Trainyard__V1__Groups *m);

@@ -149,13 +149,7 @@ static int remote_init(struct params *p, size_t ps, const char *optimizer_json, 
     auto_free Trainyard__V1__Segment *segments = xcalloc(conn->nsegments, sizeof(*segments));
     auto_free Trainyard__V1__Segment **list = xcalloc(conn->nsegments, sizeof(*list));
     for (size_t i = 0; i < conn->nsegments; i++) {
-        const struct segment_spec *s = conn->segments[i];
-        trainyard__v1__segment__init(&segments[i]);
-        segments[i].id = s->id;
-        segments[i].offset = s->offset;
-        segments[i].count = s->count;
-        segments[i].kind = (Trainyard__V1__Segment__Kind)s->kind; /* of the same order */
-        segments[i].momentum = s->momentum;
+        codec_segment(conn->segments[i], &segments[i]);
         list[i] = &segments[i];
     }
     Trainyard__V1__InitRequest q;
