@@ -88,17 +88,7 @@ static int open_output(struct chief *c, const struct checkpoint *ck, struct err 
 static size_t list_members(void *user, struct known_member **ret)
 {
     const struct chief *c = user;
-    auto_free struct known_worker *workers = NULL;
-    size_t n = coordinator_workers(c->coordinator, clock_ms(), &workers);
-    struct known_member *list = xcalloc(n + 1, sizeof(*list));
-    for (size_t i = 0; i < n; i++) {
-        list[i].incarnation = workers[i].incarnation;
-        list[i].alive = workers[i].alive;
-        memcpy(list[i].name, workers[i].name, sizeof(list[i].name));
-        memcpy(list[i].address, workers[i].address, sizeof(list[i].address));
-    }
-    *ret = list;
-    return n;
+    return coordinator_workers(c->coordinator, clock_ms(), ret);
 }
 
 int chief_new(const struct chief_config *config, struct chief **ret, struct err *e)

@@ -16,14 +16,9 @@
 #define TRAINYARD_COLLECTIVE_PARAMS_MEMBERS_H
 
 #include "base/report.h"
+#include "collective/view.h"
 #include "params/params.h"
 
-/* A worker that the chief knows. */
-struct known_member {
-    char name[64], address[256];
-    uint64_t incarnation;
-    bool alive; /* it has registered, not left, and was heard lately */
-};
 /* Lists the workers of the job; returns their number. *ret: free(). */
 typedef size_t known_members_fn(void *user, struct known_member **ret);
 

@@ -23,6 +23,12 @@ struct view_member {
     char address[VIEW_ADDRESS_SIZE]; /* "host:port" */
     uint64_t incarnation;
 };
+/* A worker that the chief knows. */
+struct known_member {
+    char name[VIEW_NAME_SIZE], address[VIEW_ADDRESS_SIZE];
+    uint64_t incarnation;
+    bool alive; /* it has registered, not left, and was heard lately */
+};
 struct view {
     uint64_t number; /* 0: none */
     int64_t at;      /* the step at which it began, by the first ordinal of its group */

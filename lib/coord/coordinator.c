@@ -524,18 +524,18 @@ static bool coordinator_hears(const struct coordinator *c, const struct member *
     return m->alive && (now_ms < c->trust_until_ms || now_ms - m->seen_ms <= coordinator_pace(c, c->config.silence_ms));
 }
 
-size_t coordinator_workers(struct coordinator *c, int64_t now_ms, struct known_worker **ret)
+size_t coordinator_workers(struct coordinator *c, int64_t now_ms, struct known_member **ret)
 {
     MUTEX_GUARD(&c->lock);
-    struct known_worker *all = xcalloc(c->members.n + 1, sizeof(*all));
+    struct known_member *all = xcalloc(c->members.n + 1, sizeof(*all));
     size_t n = 0;
     note_own_pause(c, now_ms);
     for (size_t i = 0; i < c->members.n; i++) {
         const struct member *m = &c->members.items[i];
         if (m->role == ROLE_EVALUATOR || m->number < 0)
             continue;
-        struct known_worker *w = &all[n++];
-        *w = (struct known_worker){ .incarnation = m->incarnation, .alive = coordinator_hears(c, m, now_ms) };
+        struct known_member *w = &all[n++];
+        *w = (struct known_member){ .incarnation = m->incarnation, .alive = coordinator_hears(c, m, now_ms) };
         memcpy(w->name, m->name, sizeof(w->name));
         memcpy(w->address, m->address, sizeof(w->address));
     }

@@ -7,6 +7,7 @@
 #ifndef TRAINYARD_COORD_COORDINATOR_H
 #define TRAINYARD_COORD_COORDINATOR_H
 
+#include "collective/view.h"
 #include "coord/coordinator_client.h"
 #include "coord/epoch_metrics.h"
 #include "shard/groups.h"
@@ -104,13 +105,8 @@ struct coordinator_view {
 };
 void coordinator_view(struct coordinator *c, struct coordinator_view *ret);
 /* The workers of the job, also those that have left or are not heard: in the order in which they came. Returns their
- * number; *ret: free(). */
-struct known_worker {
-    char name[64], address[COORDINATOR_ADDRESS_MAX];
-    uint64_t incarnation;
-    bool alive; /* it has not left, and was heard within silence_ms, if this process was not stopped meanwhile */
-};
-size_t coordinator_workers(struct coordinator *c, int64_t now_ms, struct known_worker **ret);
+ * number; *ret: free(). alive: a worker was heard within silence_ms, if this process was not stopped meanwhile. */
+size_t coordinator_workers(struct coordinator *c, int64_t now_ms, struct known_member **ret);
 /* Blocks until the chief has something to decide (drained, divergence, stop, a new member), or until
  * deadline_ms. */
 void coordinator_wait(struct coordinator *c, int64_t deadline_ms);

@@ -17,7 +17,6 @@ enum {
     COORDINATOR_LEASE_RANGES = 15,       /* ranges of a lease beside the first */
     COORDINATOR_REPORT_MAX = 1 << 16,    /* ordinals */
     COORDINATOR_REQUEST_TEXT_MAX = 1000, /* bytes */
-    COORDINATOR_ADDRESS_MAX = 256,       /* with the terminator */
     COORDINATOR_MEMBERS_MAX = 20000,     /* of a job; members that left count until others take their places */
 };
 

@@ -300,8 +300,7 @@ static int on_register(const struct coordinator_call *x, struct coordinator_repl
                                   .arithmetic = m->arithmetic,
                                   .address = m->address };
     if (read_sender(x->caller, &q.sender, e) < 0 || read_held(m->held, m->n_held, &q.held, e) < 0 ||
-        text_check(m->arithmetic, ARITHMETIC_MAX - 1, e) < 0 ||
-        text_check(m->address, COORDINATOR_ADDRESS_MAX - 1, e) < 0)
+        text_check(m->arithmetic, ARITHMETIC_MAX - 1, e) < 0 || text_check(m->address, VIEW_ADDRESS_SIZE - 1, e) < 0)
         return -1;
     return coordinator_register(x->coordinator, &q, clock_ms(), ret, e);
 }

@@ -9,6 +9,7 @@
 #ifndef TRAINYARD_COORD_MEMBERS_H
 #define TRAINYARD_COORD_MEMBERS_H
 
+#include "collective/view.h"
 #include "coord/coordinator_client.h"
 
 /* The ranges of ordinals that were leased to a member last. A worker reports a batch soon after its lease, and holds
@@ -25,8 +26,8 @@ bool leased_ranges_has(const struct leased_ranges *l, int64_t ordinal);
 
 struct member {
     char name[64];
-    char address[COORDINATOR_ADDRESS_MAX]; /* where it serves its peers; "": it does not */
-    uint64_t incarnation;                  /* a later process of a name has a higher one */
+    char address[VIEW_ADDRESS_SIZE]; /* where it serves its peers; "": it does not */
+    uint64_t incarnation;            /* a later process of a name has a higher one */
     enum role role;
     int number; /* the ledger's name of this process; -1: none yet */
     bool alive;

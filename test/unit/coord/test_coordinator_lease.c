@@ -45,7 +45,7 @@ END_TEST
 START_TEST(the_chief_knows_where_its_workers_serve)
 {
     struct world d = open_groups(TOTAL, 4);
-    auto_free struct known_worker *workers = NULL;
+    auto_free struct known_member *workers = NULL;
     struct register_request q = registration("worker-1", 7);
     q.address = "host:1";
     ck_assert_int_eq(coordinator_register(d.c, &q, 0, &d.reply, &d.e), 0);
@@ -63,7 +63,7 @@ END_TEST
 
 static bool heard(struct world *d, int64_t now_ms)
 {
-    auto_free struct known_worker *workers = NULL;
+    auto_free struct known_member *workers = NULL;
     ck_assert_uint_eq(coordinator_workers(d->c, now_ms, &workers), 1);
     return workers[0].alive;
 }

@@ -131,15 +131,15 @@ START_TEST(the_address_of_a_worker_arrives_and_is_checked)
 {
     struct world w;
     struct err e = { 0 };
-    char text[COORDINATOR_ADDRESS_MAX + 1];
-    auto_free struct known_worker *workers = NULL;
+    char text[VIEW_ADDRESS_SIZE + 1];
+    auto_free struct known_member *workers = NULL;
     world_open(&w);
     struct register_request q = registration();
     memset(text, 'a', sizeof(text) - 1);
-    text[COORDINATOR_ADDRESS_MAX] = '\0';
+    text[VIEW_ADDRESS_SIZE] = '\0';
     q.address = text;
     ck_fails(send_register(&w, &q, &e), ERR_INPUT, "more than 255 bytes");
-    text[COORDINATOR_ADDRESS_MAX - 1] = '\0';
+    text[VIEW_ADDRESS_SIZE - 1] = '\0';
     ck_ok_e(send_register(&w, &q, &e));
     ck_assert_uint_eq(coordinator_workers(w.coordinator, clock_ms(), &workers), 1);
     ck_assert_str_eq(workers[0].address, text);
