@@ -22,8 +22,9 @@ void shard_service_serve(struct shard_service *v, struct rpc_server *server);
 /* Whether workers of this host may push through shared memory (params/push_slot.h); true at first. */
 void shard_service_share(struct shard_service *v, bool allowed);
 size_t shard_service_shared(struct shard_service *v); /* the number of workers that do so now */
+/* A request has come by another service of this process. */
+void shard_service_note(struct shard_service *v);
 /* When the last request arrived, by clock_ms(); when the service was created if none has. */
-void shard_service_note(struct shard_service *v); /* a request came by another service of this process */
 int64_t shard_service_heard_ms(const struct shard_service *v);
 
 #endif
