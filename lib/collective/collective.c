@@ -155,8 +155,6 @@ static void giving_begin(struct collective *c)
     g->gradient = NULL;
     g->left = n;
     g->in_flight = 0;
-    for (size_t i = 0; i < n; i++)
-        g->calls[i].peer = NULL;
 }
 
 /* 1: the values are there; 0: not yet. */
@@ -276,9 +274,7 @@ static int give_finish(struct collective *c, struct given_gradient *g, size_t ch
     AUTO(rpc_message) *m = NULL;
     PROTOBUF_AUTO *answer = NULL;
     g->in_flight--;
-    if (peer_finish(c, &g->calls[chunk], &m, &answer, e) == 0 || err_is(e, ERR_STALE))
-        return 0; /* STALE: it has applied the step, with this gradient from elsewhere */
-    return -1;
+    return peer_finish(c, &g->calls[chunk], &m, &answer, e);
 }
 
 static void give_drain(struct collective *c, struct given_gradient *g)

@@ -4,10 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "collective/collective_internal.h"
-#include "shard/float_reader.h"
 
 enum { SUM_WAIT_MS = 10000, FOLLOW_WAIT_MS = 200, PAUSE_MS = 5, PAUSE_MAX_MS = 100 };
 

@@ -57,7 +57,7 @@ void donations_free(struct collective *c)
 struct donation *donation_for(const struct collective *c, const char *name, uint64_t incarnation)
 {
     struct donation *d = c->donations;
-    while (d != NULL && (!str_eq(d->to.name, name) || (incarnation != 0 && d->to.incarnation != incarnation)))
+    while (d != NULL && (!str_eq(d->to.name, name) || d->to.incarnation != incarnation))
         d = d->next;
     return d;
 }

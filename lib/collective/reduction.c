@@ -13,10 +13,9 @@ enum { MISSING_TOLD = 4 };
 
 struct own_chunk {
     struct mutex lock;
-    int64_t next;     /* the gradients below are in the sum */
-    int64_t received; /* number of gradients */
-    float **waiting;  /* [end - at]: those that came before their turn, or NULL */
-    bool *has;        /* [end - at] */
+    int64_t next;    /* the gradients below are in the sum */
+    float **waiting; /* [end - at]: those that came before their turn, or NULL */
+    bool *has;       /* [end - at] */
 };
 
 struct reduction {
@@ -281,7 +280,6 @@ int reduction_add(struct reduction *r, size_t chunk, int64_t ordinal, struct byt
     if ((in_turn ? sum_bytes(r, c, ordinal, bytes, e) : keep_bytes(r, own, c, ordinal, bytes, e)) < 0)
         return -1;
     own->has[ordinal - r->at] = true;
-    own->received++;
     own->next += in_turn;
     if (atomic_load(&r->open))
         sum_waiting(r, own, c);
@@ -317,31 +315,39 @@ const float *reduction_sums(const struct reduction *r)
     return r->sums;
 }
 
+/* Which gradients all chunks of this member have. */
+static void own_have(struct reduction *r, bool *ret)
+{
+    memset(ret, true, (size_t)reduction_size(r) * sizeof(*ret));
+    for (size_t k = 0; k < r->frame->own_end - r->frame->own_first; k++) {
+        MUTEX_GUARD(&r->own[k].lock);
+        for (int64_t i = 0; i < reduction_size(r); i++)
+            ret[i] = ret[i] && r->own[k].has[i];
+    }
+}
+
 void reduction_received(struct reduction *r, struct ordinal_set *ret)
 {
-    const struct reduction_frame *f = r->frame;
     struct err never;
+    auto_free bool *have = xcalloc((size_t)reduction_size(r), sizeof(*have));
+    own_have(r, have);
     *ret = (struct ordinal_set){ .low = r->at, .high = r->at };
-    for (int64_t i = 0; i < reduction_size(r); i++) {
-        bool all = true;
-        for (size_t k = 0; k < f->own_end - f->own_first && all; k++) {
-            MUTEX_GUARD(&r->own[k].lock);
-            all = r->own[k].has[i];
-        }
-        if (all && ordinal_set_add(ret, r->at + i, &never) < 0)
+    for (int64_t i = 0; i < reduction_size(r); i++)
+        if (have[i] && ordinal_set_add(ret, r->at + i, &never) < 0)
             return;
-    }
 }
 
 void reduction_missing(struct reduction *r, struct buf *out)
 {
-    AUTO_FINI(ordinal_set) has = ORDINAL_SET_INIT;
-    reduction_received(r, &has);
-    int64_t missing = reduction_size(r) - (ordinal_set_count(&has) - r->at), told = 0;
+    auto_free bool *have = xcalloc((size_t)reduction_size(r), sizeof(*have));
+    int64_t missing = 0, told = 0;
+    own_have(r, have);
+    for (int64_t i = 0; i < reduction_size(r); i++)
+        missing += !have[i];
     buf_printf(out, missing == 1 ? "the gradient of batch" : "the gradients of batches");
-    for (int64_t i = r->at; i < r->end && told < MISSING_TOLD; i++)
-        if (!ordinal_set_has(&has, i))
-            buf_printf(out, "%s %lld", told++ > 0 ? "," : "", (long long)i);
+    for (int64_t i = 0; i < reduction_size(r) && told < MISSING_TOLD; i++)
+        if (!have[i])
+            buf_printf(out, "%s %lld", told++ > 0 ? "," : "", (long long)(r->at + i));
     if (missing > told)
         buf_printf(out, " and %lld more", (long long)(missing - told));
 }
