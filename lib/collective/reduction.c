@@ -9,8 +9,6 @@
 #include "shard/float_reader.h"
 #include "shard/update_kernel.h"
 
-enum { MISSING_TOLD = 4 };
-
 struct own_chunk {
     struct mutex lock;
     int64_t next;    /* the gradients below are in the sum */
@@ -340,14 +338,6 @@ void reduction_received(struct reduction *r, struct ordinal_set *ret)
 void reduction_missing(struct reduction *r, struct buf *out)
 {
     auto_free bool *have = xcalloc((size_t)reduction_size(r), sizeof(*have));
-    int64_t missing = 0, told = 0;
     own_have(r, have);
-    for (int64_t i = 0; i < reduction_size(r); i++)
-        missing += !have[i];
-    buf_printf(out, missing == 1 ? "the gradient of batch" : "the gradients of batches");
-    for (int64_t i = 0; i < reduction_size(r) && told < MISSING_TOLD; i++)
-        if (!have[i])
-            buf_printf(out, "%s %lld", told++ > 0 ? "," : "", (long long)(r->at + i));
-    if (missing > told)
-        buf_printf(out, " and %lld more", (long long)(missing - told));
+    groups_describe_missing(r->at, have, reduction_size(r), out);
 }

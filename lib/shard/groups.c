@@ -65,3 +65,17 @@ float groups_weight(const struct groups *g, int64_t ordinal)
     int64_t own = last && ordinal == end - 1 ? g->rest : g->examples;
     return (float)((double)own * (double)n / (double)examples);
 }
+
+void groups_describe_missing(int64_t first, const bool *has, int64_t n, struct buf *out)
+{
+    enum { TOLD_MAX = 4 };
+    int64_t missing = 0, told = 0;
+    for (int64_t i = 0; i < n; i++)
+        missing += !has[i];
+    buf_printf(out, missing == 1 ? "the gradient of batch" : "the gradients of batches");
+    for (int64_t i = 0; i < n && told < TOLD_MAX; i++)
+        if (!has[i])
+            buf_printf(out, "%s %lld", told++ > 0 ? "," : "", (long long)(first + i));
+    if (missing > told)
+        buf_printf(out, " and %lld more", (long long)(missing - told));
+}

@@ -9,6 +9,7 @@
 #ifndef TRAINYARD_SHARD_GROUPS_H
 #define TRAINYARD_SHARD_GROUPS_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "data/ordinal_space.h"
 
@@ -36,5 +37,9 @@ int64_t groups_ordinal(const struct groups *g, int64_t step);
 /* The factor of its gradient in the sum of the group, which is then divided by the number of ordinals: 1 where all
  * batches of the group have as many examples. */
 float groups_weight(const struct groups *g, int64_t ordinal);
+
+/* Adds "the gradients of batches 4, 6 and 3 more" to out: those of the n ordinals from `first` on that are not there.
+ */
+void groups_describe_missing(int64_t first, const bool *has, int64_t n, struct buf *out);
 
 #endif

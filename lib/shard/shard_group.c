@@ -4,8 +4,6 @@
 
 #include "shard/shard_internal.h"
 
-enum { MISSING_TOLD = 4 };
-
 static void group_drop_waiting(struct segment_group *p)
 {
     for (int64_t i = 0; p->waiting != NULL && i < p->end - p->first; i++) {
@@ -68,14 +66,7 @@ int group_begin(struct segment *g, const struct groups *groups, struct err *e)
 
 void group_describe_missing(const struct segment *g, struct buf *out)
 {
-    const struct segment_group *p = &g->group;
-    int64_t missing = p->end - p->first - p->received, told = 0;
-    buf_printf(out, missing == 1 ? "the gradient of batch" : "the gradients of batches");
-    for (int64_t i = 0; i < p->end - p->first && told < MISSING_TOLD; i++)
-        if (!p->has[i])
-            buf_printf(out, "%s %lld", told++ > 0 ? "," : "", (long long)(p->first + i));
-    if (missing > told)
-        buf_printf(out, " and %lld more", (long long)(missing - told));
+    groups_describe_missing(g->group.first, g->group.has, g->group.end - g->group.first, out);
 }
 
 int group_values(const struct segment *g, int64_t at, const float **ret, struct err *e)
