@@ -41,19 +41,15 @@ test_members_share_the_work() {
 
 # Workers and the chief are killed and held while the others go on, and the weights are those of a quiet run.
 test_members_faults_change_nothing() {
-    local pid pace_us=1000
+    local pid role pace_us=1000
     members_job 's/epochs: 2/epochs: 100/; s/everySteps: 50/everySteps: 5/; s/units: 20000/units: 2000/'
     with_ps quiet || return
     pace
     in_background exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas worker=3
     pid=$!
     for role in 'worker 0' 'worker 1' chief 'worker 2'; do
-        sync_goes_on
         # shellcheck disable=SC2086 # two words
-        kill -9 "$(sync_pid $role)"
-        sync_goes_on
-        # shellcheck disable=SC2086
-        kill -STOP "$(sync_pid $role)" && sleep 1 && kill -CONT "$(sync_pid $role)"
+        sync_kill_and_hold $role
     done
     rm "$dir/paced"
     wait $pid || wrong "the run ended with $?"

@@ -68,6 +68,14 @@ sync_goes_on() {
 }
 sync_is_beyond() { ! kill -0 "$pid" 2>/dev/null || [ "$(grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -1 | grep -oE '[0-9]+')" -gt "$1" ]; }
 
+# ROLE [INDEX]: its process is killed, and the one that follows is held for a second.
+sync_kill_and_hold() {
+    sync_goes_on
+    kill -9 "$(sync_pid "$@")"
+    sync_goes_on
+    kill -STOP "$(sync_pid "$@")" && sleep 1 && kill -CONT "$(sync_pid "$@")"
+}
+
 # Each role is killed and held while the others go on, and the weights are those of a quiet run.
 test_sync_faults_change_nothing() {
     local pid role pace_us=1000
@@ -77,10 +85,7 @@ test_sync_faults_change_nothing() {
     in_background exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas ps=2,worker=3
     pid=$!
     for role in worker chief ps; do
-        sync_goes_on
-        kill -9 "$(sync_pid $role)"
-        sync_goes_on
-        kill -STOP "$(sync_pid $role)" && sleep 1 && kill -CONT "$(sync_pid $role)"
+        sync_kill_and_hold $role
     done
     rm "$dir/paced"
     wait $pid || wrong "the run ended with $?"
