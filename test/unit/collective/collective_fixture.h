@@ -182,6 +182,46 @@ static inline void stop(struct party *p, uint64_t view, unsigned members)
     all_ordered(p, members, (struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_STOP, view, 0, 0, -1 });
 }
 
+/* ---- what other members send ---- */
+
+struct transfer_call {
+    Trainyard__V1__TransferKind kind;
+    const char *sender;
+    uint64_t incarnation, generation, view;
+    int64_t at, ordinal;
+    uint32_t index;
+};
+
+/* A gradient has the floats of the chunk of that index, in a view of two members. */
+static inline int transfer(struct party *p, size_t to, const struct transfer_call *t, struct err *e)
+{
+    Trainyard__V1__Header header;
+    Trainyard__V1__TransferRequest q;
+    AUTO_FINI(buf) head = BUF_INIT;
+    AUTO(rpc_message) *m = NULL;
+    auto_free struct chunk_range *chunks = NULL;
+    float grads[FLOATS] = { 0 };
+    trainyard__v1__transfer_request__init(&q);
+    trainyard__v1__header__init(&header);
+    header.job_uid = unconst(CHIEF.job_uid);
+    header.sender = unconst(t->sender);
+    header.generation = t->generation;
+    header.incarnation = t->incarnation;
+    q.header = &header;
+    q.view = t->view;
+    q.kind = t->kind;
+    q.at = t->at;
+    q.ordinal = t->ordinal;
+    q.index = t->index;
+    view_chunks(FLOATS, 2, &chunks);
+    fill(p->layout, (uint64_t)t->ordinal + 1, grads);
+    const struct rpc_piece piece = { .data = grads + chunks[t->index].from,
+                                     .size = (chunks[t->index].to - chunks[t->index].from) * sizeof(float) };
+    codec_pack(&q.base, &head);
+    return rpc_unary(p->members[to].channel, "/trainyard.v1.Peer/Transfer", head.data, head.len, &piece,
+                     t->kind == TRAINYARD__V1__TRANSFER_KIND__TRANSFER_GRADIENT, CALL_WAIT_MS, &m, e);
+}
+
 /* ---- steps ---- */
 
 static inline int give(struct party *p, size_t i, int64_t ordinal, struct err *e)

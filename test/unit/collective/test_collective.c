@@ -289,6 +289,316 @@ START_TEST(orders_that_do_not_fit_are_refused)
 }
 END_TEST
 
+/* ---- what is refused, and what waits ---- */
+
+static struct transfer_call gradient(uint64_t view, int64_t at, int64_t ordinal)
+{
+    return (struct transfer_call){ .kind = TRAINYARD__V1__TRANSFER_KIND__TRANSFER_GRADIENT,
+                                   .sender = "worker-0",
+                                   .incarnation = 100,
+                                   .generation = CHIEF.generation,
+                                   .view = view,
+                                   .at = at,
+                                   .ordinal = ordinal,
+                                   .index = 1 };
+}
+
+static void not_taken(struct party *p, struct transfer_call t, enum err_code code, const char *text)
+{
+    struct err e;
+    ck_fails(transfer(p, 1, &t, &e), code, text);
+}
+
+START_TEST(transfers_of_another_view_or_process_are_refused)
+{
+    struct party p;
+    struct err e = { 0 };
+    struct transfer_call t = gradient(2, 0, 1);
+    party_open(&p, 2);
+    start(&p, 2, 0, 3);
+    not_taken(&p, gradient(1, 0, 1), ERR_FENCED, "view 1 is over");
+    not_taken(&p, gradient(3, 0, 1), ERR_NOT_READY, "it does not know view 3 yet");
+    t.generation++;
+    not_taken(&p, t, ERR_NOT_READY, "it does not know view 2 yet");
+    t = gradient(2, 0, 1);
+    t.incarnation = 99;
+    not_taken(&p, t, ERR_FENCED, "worker-0 is not a member of view 2");
+    t.sender = "worker-7";
+    not_taken(&p, t, ERR_FENCED, "worker-7 is not a member of view 2");
+    t = gradient(2, 0, 1);
+    t.index = 0;
+    not_taken(&p, t, ERR_INPUT, "chunk 0 of 2 belongs to another member");
+    t.index = 1;
+    ck_ok_e(transfer(&p, 1, &t, &e));
+    stop(&p, 3, 3);
+    not_taken(&p, t, ERR_FENCED, "view 2 is over");
+    party_close(&p);
+}
+END_TEST
+
+/* Until then it asks senders to try again. */
+static void await_step(struct party *p, size_t i, int64_t at)
+{
+    struct err e = { 0 };
+    ck_ok_e(collective_enter(p->members[i].collective, at, CALL_WAIT_MS, &e));
+    collective_leave(p->members[i].collective);
+}
+
+/* A member may be one step behind: what comes for the next step waits there. */
+START_TEST(a_gradient_of_the_next_step_waits)
+{
+    static const size_t BOTH[] = { 0, 1 };
+    struct party p;
+    struct err e = { 0 };
+    struct transfer_call t = gradient(1, 4, 5);
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    await_step(&p, 1, 0);
+    ck_ok_e(transfer(&p, 1, &t, &e));
+    not_taken(&p, gradient(1, 8, 9), ERR_NOT_READY, "it is at batch 0, the gradient is of the step of batch 8");
+    give_all(&p, BOTH, 2, 0, EPOCH);
+    check_values(&p, 0, EPOCH);
+    check_values(&p, 1, EPOCH);
+    t = gradient(1, 0, 0); /* of a step that is over: it has it from elsewhere */
+    ck_ok_e(transfer(&p, 1, &t, &e));
+    party_close(&p);
+}
+END_TEST
+
+START_TEST(values_do_not_change_while_a_batch_is_computed)
+{
+    struct party p;
+    struct err e = { 0 };
+    float before[FLOATS];
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    ck_ok_e(collective_enter(p.members[0].collective, 0, CALL_WAIT_MS, &e));
+    memcpy(before, p.members[0].vector, sizeof(before));
+    for (int64_t o = 0; o < 4; o++)
+        given(&p, 1, o);
+    check_values(&p, 1, 4); /* all sums are there */
+    ck_assert_int_eq(place(&p, 0), 0);
+    check_same(p.members[0].vector, before);
+    collective_leave(p.members[0].collective);
+    check_values(&p, 0, 4);
+    party_close(&p);
+}
+END_TEST
+
+START_TEST(the_chief_learns_what_is_applied_and_what_waits)
+{
+    static const size_t BOTH[] = { 0, 1 };
+    struct party p;
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    give_all(&p, BOTH, 2, 0, 4);
+    check_values(&p, 0, 4);
+    given(&p, 1, 6);
+    Trainyard__V1__ViewReply *r = asked(&p, 0);
+    ck_assert_int_eq(r->state, TRAINYARD__V1__MEMBER_STATE__MEMBER_TRAINING);
+    ck_assert_int_eq(r->version, 1);
+    ck_assert_int_eq(r->at, 4);
+    ck_assert_int_eq(r->applied->low_water, 4);
+    ck_assert_uint_eq(r->applied->n_ranges, 2);
+    ck_assert_int_eq(r->applied->ranges[0], 6);
+    ck_assert_int_eq(r->applied->ranges[1], 7);
+    ck_assert(!r->terminating);
+    protobuf_c_message_free_unpacked(&r->base, NULL);
+    party_close(&p);
+}
+END_TEST
+
+/* A step whose gradients are all here is not applied everywhere: its last batch does not count yet. */
+START_TEST(a_complete_step_counts_when_it_is_applied)
+{
+    struct party p;
+    struct err e = { 0 };
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    ck_ok_e(collective_enter(p.members[0].collective, 0, CALL_WAIT_MS, &e)); /* holds the update up */
+    for (int64_t o = 0; o < 4; o++)
+        given(&p, 1, o);
+    Trainyard__V1__ViewReply *r = asked(&p, 0);
+    ck_assert_int_eq(r->applied->low_water, 3);
+    ck_assert_uint_eq(r->applied->n_ranges, 0);
+    protobuf_c_message_free_unpacked(&r->base, NULL);
+    collective_leave(p.members[0].collective);
+    check_values(&p, 0, 4);
+    party_close(&p);
+}
+END_TEST
+
+START_TEST(another_chief_ends_the_view)
+{
+    struct party p;
+    struct err e = { 0 };
+    struct shard_caller next = CHIEF;
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    next.generation++;
+    next.incarnation = 5;
+    ck_ok_e(shard_adopt(p.members[0].shard, &next, &e));
+    Trainyard__V1__ViewReply *r = asked(&p, 0);
+    ck_assert_int_eq(r->state, TRAINYARD__V1__MEMBER_STATE__MEMBER_HOLDING);
+    ck_assert_uint_eq(r->generation, next.generation);
+    ck_assert_uint_eq(r->chief_incarnation, 5);
+    protobuf_c_message_free_unpacked(&r->base, NULL);
+    refused(&p, 0, begin_at(2, 0, 3, -1), ERR_FENCED, "generation 2 of another chief has begun");
+    party_close(&p);
+}
+END_TEST
+
+static int parameters_call(struct party *p, size_t to, const char *path, ProtobufCMessage *q, struct err *e)
+{
+    AUTO_FINI(buf) head = BUF_INIT;
+    AUTO(rpc_message) *m = NULL;
+    codec_pack(q, &head);
+    return rpc_unary(p->members[to].channel, path, head.data, head.len, NULL, 0, CALL_WAIT_MS, &m, e);
+}
+
+static Trainyard__V1__Header of_chief(void)
+{
+    Trainyard__V1__Header h;
+    trainyard__v1__header__init(&h);
+    h.job_uid = unconst(CHIEF.job_uid);
+    h.sender = unconst("chief-0");
+    h.generation = CHIEF.generation;
+    h.incarnation = CHIEF.incarnation;
+    return h;
+}
+
+START_TEST(a_member_that_trains_is_not_filled)
+{
+    struct party p;
+    struct err e;
+    Trainyard__V1__Header header = of_chief();
+    Trainyard__V1__RestoreRequest q;
+    trainyard__v1__restore_request__init(&q);
+    q.header = &header;
+    party_open(&p, 1);
+    start(&p, 1, 0, 1);
+    ck_fails(parameters_call(&p, 0, "/trainyard.v1.Parameters/Restore", &q.base, &e), ERR_NOT_READY,
+             "it computes from the state that is to be replaced");
+    party_close(&p);
+}
+END_TEST
+
+/* ---- leaving ---- */
+
+static void confirm(struct party *p, size_t to, int64_t at)
+{
+    struct err e = { 0 };
+    Trainyard__V1__Header header = of_chief();
+    Trainyard__V1__SnapshotRequest q;
+    trainyard__v1__snapshot_request__init(&q);
+    q.header = &header;
+    q.confirm = true;
+    q.at = at;
+    ck_ok_e(parameters_call(p, to, "/trainyard.v1.Parameters/Snapshot", &q.base, &e));
+}
+
+static bool may_leave(struct party *p, size_t i)
+{
+    return collective_may_leave(p->members[i].collective, 0); /* a time at which the chief was heard */
+}
+
+START_TEST(a_stopped_member_stays_until_its_state_is_saved)
+{
+    static const size_t BOTH[] = { 0, 1 };
+    struct party p;
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    give_all(&p, BOTH, 2, 0, 4);
+    check_values(&p, 0, 4);
+    collective_terminating(p.members[0].collective);
+    Trainyard__V1__ViewReply *r = asked(&p, 0);
+    ck_assert(r->terminating);
+    protobuf_c_message_free_unpacked(&r->base, NULL);
+    ck_assert(!may_leave(&p, 0));
+    confirm(&p, 0, 0); /* a checkpoint of an earlier step */
+    ck_assert(!may_leave(&p, 0));
+    confirm(&p, 0, 4);
+    ck_assert(may_leave(&p, 0));
+    party_close(&p);
+}
+END_TEST
+
+START_TEST(it_may_leave_when_others_train_without_it)
+{
+    struct party p;
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    collective_terminating(p.members[0].collective);
+    stop(&p, 2, 3);
+    ck_assert(!may_leave(&p, 0)); /* the next view may begin with it */
+    start(&p, 2, 0, 2);
+    ordered(&p, 0, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_ASK, 2, 0, 0, -1 });
+    ck_assert(may_leave(&p, 0));
+    party_close(&p);
+}
+END_TEST
+
+START_TEST(it_may_leave_when_no_chief_is_heard_or_it_has_no_state)
+{
+    struct party p;
+    party_open(&p, 1);
+    start(&p, 1, 0, 1);
+    ck_assert(!may_leave(&p, 0));
+    ck_assert(collective_may_leave(p.members[0].collective, clock_ms() + 4000));
+    member_start(&p, 1, 101);
+    ck_assert(may_leave(&p, 1));
+    party_close(&p);
+}
+END_TEST
+
+/* ---- newcomers that are slow ---- */
+
+START_TEST(sums_are_kept_until_the_newcomer_takes_them)
+{
+    static const size_t OLD[] = { 0, 1 };
+    struct party p;
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    member_start(&p, 2, 102);
+    member_init(&p, 2);
+    ordered(&p, 0, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_DONATE, 1, 0, 0, 2 });
+    give_all(&p, OLD, 2, 0, 2 * EPOCH); /* it is not there yet */
+    check_values(&p, 0, 2 * EPOCH);
+    ordered(&p, 2, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_JOIN, 1, 0, 0, 0 });
+    ck_wait(has_followed(&p, 2, 2 * EPOCH));
+    float want[FLOATS];
+    values_at(p.reference, 2 * EPOCH, want);
+    (void)done_below(p.members[2].shard); /* takes the locks of the segments */
+    check_same(p.members[2].vector, want);
+    party_close(&p);
+}
+END_TEST
+
+static bool is_close(struct party *p, size_t i)
+{
+    Trainyard__V1__ViewReply *r = asked(p, i);
+    bool close = r->state == TRAINYARD__V1__MEMBER_STATE__MEMBER_JOINING && r->behind == 0;
+    protobuf_c_message_free_unpacked(&r->base, NULL);
+    return close;
+}
+
+START_TEST(a_newcomer_that_has_all_steps_is_not_behind)
+{
+    static const size_t OLD[] = { 0 };
+    struct party p;
+    party_open(&p, 1);
+    start(&p, 1, 0, 1);
+    give_all(&p, OLD, 1, 0, EPOCH);
+    check_values(&p, 0, EPOCH);
+    member_start(&p, 1, 101);
+    member_init(&p, 1);
+    join(&p, 1, 0, 1);
+    ck_wait(is_close(&p, 1));
+    ordered(&p, 0, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_FORGET, 1, 0, 0, 1 });
+    party_close(&p);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("collective");
@@ -306,6 +616,18 @@ Suite *test_suite(void)
     tcase_add_test(t, a_newcomer_takes_the_state_and_the_steps_since);
     tcase_add_test(t, a_newcomer_with_another_state_does_not_train);
     tcase_add_test(t, orders_that_do_not_fit_are_refused);
+    tcase_add_test(t, transfers_of_another_view_or_process_are_refused);
+    tcase_add_test(t, a_gradient_of_the_next_step_waits);
+    tcase_add_test(t, values_do_not_change_while_a_batch_is_computed);
+    tcase_add_test(t, the_chief_learns_what_is_applied_and_what_waits);
+    tcase_add_test(t, a_complete_step_counts_when_it_is_applied);
+    tcase_add_test(t, another_chief_ends_the_view);
+    tcase_add_test(t, a_member_that_trains_is_not_filled);
+    tcase_add_test(t, a_stopped_member_stays_until_its_state_is_saved);
+    tcase_add_test(t, it_may_leave_when_others_train_without_it);
+    tcase_add_test(t, it_may_leave_when_no_chief_is_heard_or_it_has_no_state);
+    tcase_add_test(t, sums_are_kept_until_the_newcomer_takes_them);
+    tcase_add_test(t, a_newcomer_that_has_all_steps_is_not_behind);
     suite_add_tcase(s, t);
     return s;
 }

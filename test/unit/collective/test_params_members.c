@@ -18,7 +18,8 @@ struct fake {
     enum peer_state state;
     uint64_t generation, chief, view;
     int64_t at, behind;
-    struct buf log; /* "STOP 2;START 2 at 4 n 2 other worker-1;" */
+    int64_t waiting[2]; /* half-open range of gradients that wait there; empty: none */
+    struct buf log;     /* "STOP 2;START 2 at 4 n 2 other worker-1;" */
 };
 struct world {
     struct job_fixture job;
@@ -62,7 +63,13 @@ static void fake_view(struct world *w, struct fake *f, const Trainyard__V1__View
         f->state = PEER_JOINING;
         f->behind = -1;
     }
+    Trainyard__V1__OrdinalSet applied;
+    trainyard__v1__ordinal_set__init(&applied);
+    applied.low_water = f->at;
+    applied.ranges = f->waiting;
+    applied.n_ranges = f->waiting[0] < f->waiting[1] ? 2 : 0;
     trainyard__v1__view_reply__init(&r);
+    r.applied = &applied;
     codec_groups(&w->groups, &groups);
     r.incarnation = f->incarnation;
     r.generation = f->generation;
@@ -120,6 +127,13 @@ static void *wire_start(void *user, const struct known_member *to, const char *p
                                       (const void *)head->data);
         ck_assert_ptr_nonnull(q);
         (void)!fake_init(w, c->to, (const void *)q, &c->reply, &c->error);
+    } else if (strstr(path, "Snapshot") != NULL) {
+        q = protobuf_c_message_unpack(&trainyard__v1__snapshot_request__descriptor, NULL, head->len,
+                                      (const void *)head->data);
+        ck_assert_ptr_nonnull(q);
+        const Trainyard__V1__SnapshotRequest *s = (const void *)q;
+        ck_assert(s->confirm);
+        buf_printf(&c->to->log, "SAVED %lld;", (long long)s->at);
     } else {
         buf_printf(&c->to->log, "FINISH;");
     }
@@ -318,6 +332,27 @@ START_TEST(without_workers_nothing_is_decided)
 }
 END_TEST
 
+/* What waits at all members need not be computed again. */
+START_TEST(gradients_that_all_members_have_count)
+{
+    struct world w;
+    struct err e = { 0 };
+    AUTO_FINI(shard_info) info = { 0 };
+    world_open(&w, 2, 1);
+    adopted(&w, 2, 4);
+    w.workers[0].waiting[0] = 5;
+    w.workers[0].waiting[1] = 8;
+    w.workers[1].waiting[0] = 6;
+    w.workers[1].waiting[1] = 7;
+    ck_ok_e(poll(&w, &info, &e));
+    ck_assert_int_eq(info.applied.low, 4);
+    ck_assert(!ordinal_set_has(&info.applied, 5));
+    ck_assert(ordinal_set_has(&info.applied, 6));
+    ck_assert(!ordinal_set_has(&info.applied, 7));
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(a_dead_member_is_left_out)
 {
     struct world w;
@@ -461,6 +496,30 @@ static void fill(struct world *w)
     w->workers[0].chief = 9;
 }
 
+/* Of one holder; all are told which step is saved. */
+START_TEST(a_checkpoint_is_confirmed_at_all_members)
+{
+    struct world w;
+    struct shard_info info;
+    struct err e = { 0 };
+    AUTO_FINI(shard_snapshot) snapshot = { 0 };
+    world_open(&w, 2, 1);
+    ck_ok_e(poll(&w, &info, &e));
+    fill(&w);
+    ck_ok_e(poll(&w, &info, &e));
+    w.workers[1].behind = 0;
+    want_serving(&w, 0);
+    ck_ok_e(params_announce_snapshot(w.p, 0, 0, CALL_MS, &e));
+    ck_ok_e(params_snapshot_at(w.p, 0, 0, 0, CALL_MS, &snapshot, &e));
+    for (int i = 0; i < 2; i++)
+        buf_clear(&w.workers[i].log);
+    ck_ok_e(params_confirm_snapshots(w.p, 0, CALL_MS, &e));
+    want_log(&w.workers[0], "SAVED 0;");
+    want_log(&w.workers[1], "SAVED 0;");
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(one_is_filled_and_the_others_join_before_the_first_view)
 {
     struct world w;
@@ -517,6 +576,8 @@ Suite *test_suite(void)
     TCase *t = tcase_create("all");
     tcase_add_test(t, a_new_chief_takes_over_what_the_members_have);
     tcase_add_test(t, without_workers_nothing_is_decided);
+    tcase_add_test(t, gradients_that_all_members_have_count);
+    tcase_add_test(t, a_checkpoint_is_confirmed_at_all_members);
     tcase_add_test(t, a_dead_member_is_left_out);
     tcase_add_test(t, who_is_behind_gets_the_sums_of_another);
     tcase_add_test(t, a_frozen_member_is_left_out_and_comes_back);
