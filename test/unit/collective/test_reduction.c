@@ -135,6 +135,33 @@ START_TEST(it_knows_what_it_has_and_what_is_missing)
 }
 END_TEST
 
+/* A large vector: a member owns several chunks. */
+START_TEST(a_gradient_is_received_when_all_chunks_have_it)
+{
+    static const struct variable V = { .name = "v", .shape = { 1, { CHUNK_FLOATS + 16 } }, .count = CHUNK_FLOATS + 16 };
+    const struct variable *list[] = { &V };
+    AUTO(layout) *l = layout_of(list, 1, CHUNK_FLOATS + 16);
+    struct reduction_frame *frame = reduction_frame_new(l, NULL, &G, 1, 0);
+    struct reduction *r = NULL;
+    struct err e = { 0 };
+    auto_free float *gradient = xcalloc(CHUNK_FLOATS, sizeof(float));
+    ck_ok_e(reduction_new(frame, 0, &r, &e));
+    ck_assert_uint_eq(frame->nchunks, 2);
+    for (size_t chunk = 2; chunk-- > 0;) {
+        AUTO_FINI(ordinal_set) has = ORDINAL_SET_INIT;
+        struct one_range range = { .data = gradient,
+                                   .size = (frame->chunks[chunk].to - frame->chunks[chunk].from) * sizeof(float) };
+        struct bytes_in in = one_range(&range);
+        bool complete;
+        ck_ok_e(reduction_add(r, chunk, 2, &in, &complete, &e));
+        reduction_received(r, &has);
+        ck_assert_int_eq(ordinal_set_has(&has, 2), chunk == 0);
+    }
+    reduction_unref(r);
+    reduction_frame_unref(frame);
+}
+END_TEST
+
 START_TEST(sums_of_others_make_it_complete)
 {
     struct party p;
@@ -182,6 +209,7 @@ Suite *test_suite(void)
     tcase_add_test(t, the_last_group_of_an_epoch_is_short);
     tcase_add_test(t, a_gradient_counts_once);
     tcase_add_test(t, it_knows_what_it_has_and_what_is_missing);
+    tcase_add_test(t, a_gradient_is_received_when_all_chunks_have_it);
     tcase_add_test(t, sums_of_others_make_it_complete);
     tcase_add_test(t, gradients_that_do_not_fit_are_refused);
     suite_add_tcase(s, t);
