@@ -185,6 +185,9 @@ MUST_USE int rpc_server_start(const char *address, const struct rpc_credentials 
                               const struct rpc_server_options *options, struct rpc_server **ret, struct err *e);
 /* Requests that wait (rpc_reply.again_ms) are handled again. From any thread, also from a handler. */
 void rpc_server_wake(struct rpc_server *s);
+/* The same, and the calling thread handles them, together with the threads of the server, before it returns: no other
+ * thread need be woken for a single one. Not from a handler, and without locks that handlers take. */
+void rpc_server_answer(struct rpc_server *s);
 int rpc_server_port(const struct rpc_server *s);
 /* Checks that its own port accepts a new connection and answers. ERR_LOST or ERR_TIMEOUT. Not from a handler. */
 MUST_USE int rpc_server_answers(const struct rpc_server *s, int64_t deadline_ms, struct err *e);

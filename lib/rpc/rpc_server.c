@@ -263,8 +263,10 @@ static struct incoming *incoming_of(struct again_item *item)
 /* Under the lock. */
 static void wake_threads(struct rpc_server *s, size_t due)
 {
-    if (due > 0)
+    if (due > 1)
         cond_broadcast(&s->idle);
+    else if (due > 0)
+        cond_signal(&s->idle);
 }
 
 void rpc_server_wake(struct rpc_server *s)
@@ -299,6 +301,27 @@ static void serve(struct incoming *in)
             answer(in, NULL, rpc_status_of(e.code), &e);
             return;
         }
+    }
+}
+
+void rpc_server_answer(struct rpc_server *s)
+{
+    struct incoming *in;
+    {
+        MUTEX_GUARD(&s->lock);
+        size_t due = again_wake(&s->again);
+        wake_threads(s, due > 1 ? due - 1 : 0);
+    }
+    for (;;) {
+        {
+            MUTEX_GUARD(&s->lock);
+            in = incoming_of(again_take(&s->again));
+            if (in == NULL && s->again.nwaiting > 0) /* of those that wait on, no thread may know the end */
+                cond_signal(&s->idle);
+        }
+        if (in == NULL)
+            return;
+        serve(in);
     }
 }
 

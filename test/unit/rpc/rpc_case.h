@@ -32,7 +32,8 @@ struct rpc_case {
     atomic_bool again;
     atomic_uint again_ms;
     atomic_bool ready;
-    atomic_bool wakes; /* Again becomes ready, and wakes the server, after its handler found that it was not */
+    atomic_bool blocks; /* Again, handled again, blocks like Block */
+    atomic_bool wakes;  /* Again becomes ready, and wakes the server, after its handler found that it was not */
 };
 
 static inline void case_piece_done(void *user)
@@ -80,11 +81,13 @@ static inline int case_block(void *user, const struct rpc_caller *caller UNUSED,
     return 0;
 }
 
-static inline int case_again(void *user, const struct rpc_caller *caller UNUSED, const struct rpc_message *q,
+static inline int case_again(void *user, const struct rpc_caller *caller, const struct rpc_message *q,
                              struct rpc_reply *r, struct err *e)
 {
     struct rpc_case *c = user;
     size_t head;
+    if (r->again && atomic_load(&c->blocks))
+        (void)!case_block(c, caller, q, r, e);
     (void)rpc_message_head(q, &head);
     atomic_store(&c->again_head, head);
     atomic_store(&c->again_payload, rpc_message_payload_size(q));

@@ -75,6 +75,50 @@ START_TEST(a_wake_handles_the_request_again)
 }
 END_TEST
 
+/* With and without a thread of the server. */
+START_TEST(the_thread_that_has_what_is_missing_answers)
+{
+    for (int n = 1; n <= 4; n++) {
+        struct rpc_call *calls[4];
+        atomic_store(&c.ready, false);
+        atomic_store(&c.handled, 0);
+        for (int i = 0; i < n; i++)
+            calls[i] = ask(i % 2);
+        ck_wait(atomic_load(&c.handled) == n);
+        atomic_store(&c.ready, true);
+        rpc_server_answer(c.server);
+        for (int i = 0; i < n; i++)
+            answered(calls[i]);
+        ck_assert_int_eq(atomic_load(&c.handled), 2 * n);
+    }
+    rpc_server_answer(c.server); /* nothing waits */
+}
+END_TEST
+
+static void answer_here(void *user UNUSED)
+{
+    rpc_server_answer(c.server);
+}
+
+/* That thread puts it back, and does not wait for its end. */
+START_TEST(the_wait_of_a_request_that_another_thread_handled_ends)
+{
+    struct err e = { 0 };
+    struct thread t = { 0 };
+    struct rpc_message *m = NULL;
+    atomic_store(&c.again_ms, 1000);
+    struct rpc_call *call = ask(0);
+    ck_wait(atomic_load(&c.handled) == 1);
+    atomic_store(&c.blocks, true);
+    ck_ok_e(thread_start(&t, "answer", answer_here, NULL, &e));
+    case_wait_blocked(&c, 1);
+    finish(call_on(1, "/t.T/Echo")); /* the threads of the server find that nothing waits */
+    case_release(&c);
+    thread_join(&t);
+    ck_fails(rpc_wait(call, &m, &e), ERR_PENDING, "not there yet");
+}
+END_TEST
+
 /* What waits must not hold the memory of a gradient; the handler has taken it. */
 START_TEST(the_payload_is_there_the_first_time_only)
 {
@@ -248,6 +292,8 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, start, stop);
     tcase_add_test(t, a_wake_handles_the_request_again);
+    tcase_add_test(t, the_thread_that_has_what_is_missing_answers);
+    tcase_add_test(t, the_wait_of_a_request_that_another_thread_handled_ends);
     tcase_add_test(t, the_payload_is_there_the_first_time_only);
     tcase_add_test(t, without_a_wish_the_error_is_the_answer_at_once);
     tcase_add_test(t, when_its_time_is_over_the_error_is_the_answer);
