@@ -12,7 +12,7 @@
  * the view, asks who is how far, and starts the next one.
  *
  * Three kinds of threads use it: the one that trains (collective_enter ...), those of the server (collective_methods),
- * and its own, which fetches the sums and applies them.
+ * and its own, which does what the one that trains does not come for (collective_step.c).
  */
 #ifndef TRAINYARD_COLLECTIVE_COLLECTIVE_H
 #define TRAINYARD_COLLECTIVE_COLLECTIVE_H
@@ -48,10 +48,11 @@ bool collective_may_leave(struct collective *c, int64_t now_ms);
 
 /* ---- the thread that trains ---- */
 
-/* Waits until the values are those of the step that begins with `at`, in a view that runs. Then they do not change
- * until collective_leave. ERR_PENDING: not within wait_ms; the message says for what it waits. ERR_STALE: the step is
- * over. Else why the exchange cannot go on. */
-MUST_USE int collective_enter(struct collective *c, int64_t at, int64_t wait_ms, struct err *e);
+/* Waits until the values are those of the step that begins with `at`, in a view that runs; makes the update before it,
+ * if the sums are there. Then the values do not change until collective_leave. next_at: the step, likewise, of the
+ * batch that the caller computes after this one; -1: it does not know. ERR_PENDING: not within wait_ms; the message
+ * says for what it waits. ERR_STALE: the step is over. Else why the exchange cannot go on. */
+MUST_USE int collective_enter(struct collective *c, int64_t at, int64_t next_at, int64_t wait_ms, struct err *e);
 void collective_leave(struct collective *c); /* also after a failure, and when it was not entered */
 /* Between the two: gives the gradient of an ordinal of the step. collective_give sends what lies in chunks that are
  * complete from the float `from` on, does not block, and is called with a lower `from` as more is complete.

@@ -1,9 +1,12 @@
 /* collective_internal - what the files of a member share:
  *
- *     collective.c           the state, and what the thread that trains calls
+ *     collective.c           the state, and where the thread that trains enters and leaves a step
+ *     collective_give.c      the gradient that it gives
+ *     collective_step.c      the steps of a view: sums and updates
+ *     collective_exchange.c  the member's own thread: catches up, takes part in the steps, or joins
  *     collective_order.c     what the chief orders: views, joining, donating
- *     collective_exchange.c  the member's own thread: fetches sums and applies them, or joins
  *     collective_service.c   what others call
+ *     collective_fetch.c     what this member fetches from others
  *     collective_calls.c     calls to other members
  */
 #ifndef TRAINYARD_COLLECTIVE_COLLECTIVE_INTERNAL_H
@@ -30,6 +33,7 @@ struct peer_call {
     struct peer_call *next, **link; /* of those that may be cancelled */
     struct peer *peer;
     struct rpc_call *call; /* NULL: none is in flight */
+    bool wants_sum;        /* a gradient whose answer has the sum */
     struct buf head;
     struct rpc_piece piece;
 };
@@ -61,14 +65,22 @@ enum member_phase {
 
 /* The gradient that the thread that trains gives. Only that thread uses it. */
 struct given_gradient {
-    struct reduction *to;
+    struct reduction *to; /* NULL: it has not entered a step */
     uint64_t epoch;
+    int64_t next_at; /* as in collective_enter */
+    bool sums;       /* the answers have the sums, as far as they are complete in time */
+    char job_uid[SHARD_UID_MAX];
+    struct peer **owners; /* by member of the view; NULL: this one */
+    size_t nowners;
     int64_t ordinal;
     const float *gradient;
     size_t left, in_flight;  /* chunks [0, left) are not given yet; calls */
     struct peer_call *calls; /* [chunk] */
     size_t ncalls;
 };
+
+/* Who fetches the sums of the step. */
+enum sum_fetcher { FETCHER_NONE, FETCHER_TRAINER, FETCHER_OWN /* the member's own thread */ };
 
 struct collective {
     struct collective_config config;
@@ -82,8 +94,8 @@ struct collective {
     uint64_t calls_epoch;    /* calls of an earlier one are not started */
     struct peer *peers;
 
-    struct mutex lock; /* of all that follows */
-    struct cond changed;
+    struct mutex lock;        /* of all that follows */
+    struct cond changed, due; /* due: the member's own thread has something to do */
     struct rpc_server *server;
     bool quit, terminating;
     char job_uid[SHARD_UID_MAX];
@@ -92,6 +104,7 @@ struct collective {
     uint64_t generation;      /* of the view */
     uint64_t stopped;         /* views up to this one are over, in its generation */
     struct view view;         /* of the last START */
+    struct peer **owners;     /* its members */
     bool ready;               /* training: the first step of the view has begun */
     bool joined;              /* joining: the state is there */
     bool check;               /* the state must be compared with that of `other` before the first step */
@@ -104,15 +117,19 @@ struct collective {
     struct groups groups;
     struct reduction_frame *frame;
     struct reduction *now, *next, *last; /* of the step; of the one after it, or NULL; of the one before, or NULL */
-    bool entered, applying;
-    int readers, adders; /* threads that read the state; that add gradients */
+    enum sum_fetcher fetcher;
+    bool entered, near, waiting; /* the thread that trains uses the values; is expected in this step or the next one; is
+                                    in collective_enter */
+    bool applying;               /* an update is made, or a step opened */
+    int readers, adders;         /* threads that read the state; that add gradients */
     struct donation *donations;
     char trouble[COLLECTIVE_TEXT_MAX], waits_for[COLLECTIVE_TEXT_MAX];
     struct err fatal;
 };
 
 /* ---- collective.c: all under the lock ---- */
-void collective_changed(struct collective *c); /* wakes all threads that wait, and requests */
+void collective_changed_here(struct collective *c); /* wakes the threads that wait */
+void collective_changed(struct collective *c);      /* the same, and requests that wait */
 /* Ends what the threads do: calls are cancelled, and no update begins. Returns when none is being made. False: another
  * order has come meanwhile, and this one is over. */
 bool collective_new_epoch(struct collective *c);
@@ -120,8 +137,27 @@ bool collective_new_epoch(struct collective *c);
 bool collective_locate(struct collective *c, struct shard_info *ret);
 /* This member cannot go on: the thread that trains gets the error. */
 void collective_fail(struct collective *c, const struct err *e);
+/* It cannot go on in this view. */
+void collective_give_up(struct collective *c, const struct err *e);
 /* The epoch is over, or the process ends. */
 bool collective_over(const struct collective *c, uint64_t epoch);
+
+/* ---- collective_give.c ---- */
+void giving_begin(struct collective *c, int64_t next_at); /* under the lock */
+void giving_end(struct collective *c);                    /* no call is in flight then */
+void giving_fini(struct given_gradient *g);
+
+/* ---- collective_step.c ---- */
+/* Under the lock. The sums are there, and the update may be made now: step_make makes it and opens the next step. The
+ * lock is released meanwhile. */
+bool step_is_complete(const struct collective *c);
+MUST_USE int step_make(struct collective *c, struct err *e);
+/* Under the lock: the member's own thread has something to do in the view. */
+bool step_needs_thread(const struct collective *c);
+/* What it does, until the epoch is over. */
+MUST_USE int step_tasks(struct collective *c, uint64_t epoch, struct err *e);
+/* An update from sums that another member kept. 1: made; 0: the epoch is over. */
+MUST_USE int step_follow(struct collective *c, uint64_t epoch, struct reduction *r, struct err *e);
 
 /* ---- collective_order.c ---- */
 MUST_USE int collective_order(struct collective *c, const struct rpc_caller *chief, const Trainyard__V1__ViewRequest *q,
@@ -141,7 +177,7 @@ enum { CALL_WINDOW = 8, CALL_MS = 30000 }; /* calls in flight to a member; deadl
 /* What a call says. */
 struct transfer {
     Trainyard__V1__TransferRequest request; /* without its header */
-    char job_uid[SHARD_UID_MAX];
+    const char *job_uid;
     uint64_t generation, epoch;
     struct rpc_piece piece; /* data NULL: no payload */
     size_t before;          /* bytes in flight, with its own: they share the link */

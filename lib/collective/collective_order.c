@@ -197,6 +197,9 @@ static void begin_view(struct collective *c, struct view *v, const struct shard_
     view_fini(&c->view);
     c->view = *v;
     *v = (struct view){ 0 };
+    c->owners = xrealloc(c->owners, c->view.n * sizeof(struct peer *));
+    for (size_t i = 0; i < c->view.n; i++)
+        c->owners[i] = i == self ? NULL : collective_peer(c, &c->view.members[i]);
     c->generation = info->generation;
     c->stopped = c->view.number - 1;
     memcpy(c->job_uid, info->job_uid, sizeof(c->job_uid));
@@ -287,7 +290,7 @@ static int copy_state(struct collective *c, struct donation *d, struct err *e)
         rc = shard_copy(c->config.shard, i, &d->state->segments[i], e);
     mutex_lock(&c->lock);
     c->readers--;
-    cond_broadcast(&c->changed);
+    collective_changed(c);
     return rc;
 }
 
@@ -324,7 +327,7 @@ static int order_forget(struct collective *c, const Trainyard__V1__ViewRequest *
     if (take_other(q, &to, e) < 0)
         return -1;
     donation_drop(c, to.name);
-    cond_broadcast(&c->changed);
+    collective_changed(c);
     return 0;
 }
 

@@ -117,7 +117,7 @@ static void end_adding(struct collective *c, struct reduction *r, bool complete)
         cond_broadcast(&c->changed);
 }
 
-static int on_gradient(struct transfer_request *x, struct err *e)
+static int add_gradient(const struct transfer_request *x, struct err *e)
 {
     struct reduction *r;
     struct payload_walk walk;
@@ -134,9 +134,24 @@ static int on_gradient(struct transfer_request *x, struct err *e)
 
 /* ---- sums ---- */
 
+/* Under the lock: the reduction that has, or gets, the sum that the request names; NULL: the step is over, or comes. */
+static int find_sum(const struct transfer_request *x, struct reduction **ret, struct err *e)
+{
+    const struct collective *c = x->c;
+    if (check_view(x, e) < 0)
+        return -1;
+    if (x->q->index < c->frame->own_first || x->q->index >= c->frame->own_end)
+        return err_set(e, ERR_INPUT, "chunk %u of %zu belongs to another member", x->q->index, c->frame->nchunks);
+    bool last = c->last != NULL && reduction_at(c->last) == x->q->at && reduction_frame(c->last) == c->frame;
+    *ret = last ? c->last : c->now != NULL && reduction_at(c->now) == x->q->at ? c->now : NULL;
+    return 0;
+}
+
 static int sum_missing(const struct transfer_request *x, struct reduction *r, struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
+    if (x->q->wait_ms > 0 && x->reply->waited_ms < (int64_t)x->q->wait_ms) /* nobody reads it */
+        return wait_more(x, "gradients are missing", e);
     reduction_missing(r, &text);
     return wait_more(x, text.data, e);
 }
@@ -144,21 +159,39 @@ static int sum_missing(const struct transfer_request *x, struct reduction *r, st
 static int on_sum(struct transfer_request *x, struct err *e)
 {
     struct collective *c = x->c;
+    struct reduction *r;
     MUTEX_GUARD(&c->lock);
-    if (check_view(x, e) < 0)
+    if (find_sum(x, &r, e) < 0)
         return -1;
-    bool last = c->last != NULL && reduction_at(c->last) == x->q->at && reduction_frame(c->last) == c->frame;
-    struct reduction *r = last ? c->last : c->now != NULL && reduction_at(c->now) == x->q->at ? c->now : NULL;
     if (r == NULL)
         return x->q->at < c->at ? err_set(e, ERR_STALE, "the step of batch %lld is over", (long long)x->q->at)
                                 : wait_more(x, "the step before is not over", e);
-    const struct reduction_frame *f = reduction_frame(r);
-    if (x->q->index < f->own_first || x->q->index >= f->own_end)
-        return err_set(e, ERR_INPUT, "chunk %u of %zu belongs to another member", x->q->index, f->nchunks);
     if (!reduction_has_sum(r, x->q->index))
         return sum_missing(x, r, e);
-    reply_floats(x, r, f->chunks[x->q->index]);
+    reply_floats(x, r, c->frame->chunks[x->q->index]);
     return 0;
+}
+
+/* The sum in the answer to a gradient. */
+static int answer_sum(struct transfer_request *x, struct err *e)
+{
+    struct collective *c = x->c;
+    struct reduction *r;
+    MUTEX_GUARD(&c->lock);
+    if (find_sum(x, &r, e) < 0)
+        return -1;
+    if (r == NULL || !reduction_has_sum(r, x->q->index))
+        return wait_more(x, "gradients are missing", e);
+    reply_floats(x, r, c->frame->chunks[x->q->index]);
+    return 0;
+}
+
+/* When it is handled again the gradient is there already. */
+static int on_gradient(struct transfer_request *x, struct err *e)
+{
+    if (!x->reply->again && add_gradient(x, e) < 0)
+        return -1;
+    return x->q->want_sum ? answer_sum(x, e) : 0;
 }
 
 /* ---- for members that are behind ---- */
@@ -247,7 +280,7 @@ static int on_check(struct transfer_request *x, struct err *e)
     x->answer.hash = hash;
     MUTEX_GUARD(&c->lock);
     c->readers--;
-    cond_broadcast(&c->changed);
+    collective_changed(c);
     return rc;
 }
 

@@ -303,7 +303,16 @@ bool reduction_has_sum(struct reduction *r, size_t chunk)
     return atomic_load(&r->done[chunk]);
 }
 
-bool reduction_complete(struct reduction *r)
+bool reduction_fetched(const struct reduction *r)
+{
+    const struct reduction_frame *f = r->frame;
+    for (size_t i = 0; i < f->nchunks; i++)
+        if ((i < f->own_first || i >= f->own_end) && !atomic_load(&r->done[i]))
+            return false;
+    return true;
+}
+
+bool reduction_complete(const struct reduction *r)
 {
     return atomic_load(&r->left) == 0;
 }

@@ -49,7 +49,8 @@ MUST_USE int reduction_add(struct reduction *r, size_t chunk, int64_t ordinal, s
 float *reduction_sum_of(struct reduction *r, size_t chunk);
 void reduction_set_sum(struct reduction *r, size_t chunk);
 bool reduction_has_sum(struct reduction *r, size_t chunk);
-bool reduction_complete(struct reduction *r); /* of all chunks */
+bool reduction_fetched(const struct reduction *r);  /* the sums of all chunks of other members */
+bool reduction_complete(const struct reduction *r); /* of all chunks */
 /* The sums of all chunks, once it is complete. */
 const float *reduction_sums(const struct reduction *r);
 /* The ordinals whose gradients all chunks of this member have. */

@@ -28,6 +28,13 @@ static int multi_worker_open(struct train_strategy *s, struct err *e)
     return 0;
 }
 
+/* The step of the batch that this worker computes next; -1: not known. */
+static int64_t next_step(const struct multi_worker *p)
+{
+    int64_t next = chief_client_peek(p->base.config.chief);
+    return next >= 0 ? groups_first(&p->groups, next) : -1;
+}
+
 /* 0, STEP_LATER or STEP_OVER. */
 static int multi_worker_begin_step(struct train_strategy *s, int64_t ordinal, struct train_step **ret, struct err *e)
 {
@@ -37,7 +44,8 @@ static int multi_worker_begin_step(struct train_strategy *s, int64_t ordinal, st
     int64_t begun = clock_ns();
     if (params_gradients(s->config.params, 0, &step->grads, e) < 0)
         return -1;
-    int rc = collective_enter(s->config.collective, groups_first(&p->groups, ordinal), p->patience.ms, &cause);
+    int rc =
+        collective_enter(s->config.collective, groups_first(&p->groups, ordinal), next_step(p), p->patience.ms, &cause);
     if (err_is(&cause, ERR_PENDING))
         return strategy_later(s, &p->patience, &cause);
     strategy_end_patience(s, &p->patience);

@@ -190,15 +190,18 @@ struct transfer_call {
     uint64_t incarnation, generation, view;
     int64_t at, ordinal;
     uint32_t index;
+    size_t members; /* of the view; 0: 2 */
+    bool want_sum;
+    uint32_t wait_ms;
 };
 
-/* A gradient has the floats of the chunk of that index, in a view of two members. */
-static inline int transfer(struct party *p, size_t to, const struct transfer_call *t, struct err *e)
+/* A gradient has the floats of the chunk of that index. */
+static inline int transfer_answer(struct party *p, size_t to, const struct transfer_call *t, struct rpc_message **ret,
+                                  struct err *e)
 {
     Trainyard__V1__Header header;
     Trainyard__V1__TransferRequest q;
     AUTO_FINI(buf) head = BUF_INIT;
-    AUTO(rpc_message) *m = NULL;
     auto_free struct chunk_range *chunks = NULL;
     float grads[FLOATS] = { 0 };
     trainyard__v1__transfer_request__init(&q);
@@ -213,28 +216,42 @@ static inline int transfer(struct party *p, size_t to, const struct transfer_cal
     q.at = t->at;
     q.ordinal = t->ordinal;
     q.index = t->index;
-    view_chunks(FLOATS, 2, &chunks);
+    q.want_sum = t->want_sum;
+    q.wait_ms = t->wait_ms;
+    view_chunks(FLOATS, t->members > 0 ? t->members : 2, &chunks);
     fill(p->layout, (uint64_t)t->ordinal + 1, grads);
     const struct rpc_piece piece = { .data = grads + chunks[t->index].from,
                                      .size = (chunks[t->index].to - chunks[t->index].from) * sizeof(float) };
     codec_pack(&q.base, &head);
     return rpc_unary(p->members[to].channel, "/trainyard.v1.Peer/Transfer", head.data, head.len, &piece,
-                     t->kind == TRAINYARD__V1__TRANSFER_KIND__TRANSFER_GRADIENT, CALL_WAIT_MS, &m, e);
+                     t->kind == TRAINYARD__V1__TRANSFER_KIND__TRANSFER_GRADIENT, CALL_WAIT_MS, ret, e);
+}
+
+static inline int transfer(struct party *p, size_t to, const struct transfer_call *t, struct err *e)
+{
+    AUTO(rpc_message) *m = NULL;
+    return transfer_answer(p, to, t, &m, e);
 }
 
 /* ---- steps ---- */
 
-static inline int give(struct party *p, size_t i, int64_t ordinal, struct err *e)
+/* next_at: as in collective_enter. */
+static inline int give_before(struct party *p, size_t i, int64_t ordinal, int64_t next_at, struct err *e)
 {
     struct collective *c = p->members[i].collective;
     float grads[FLOATS] = { 0 };
     fill(p->layout, (uint64_t)ordinal + 1, grads);
-    if (collective_enter(c, groups_first(&G, ordinal), CALL_WAIT_MS, e) < 0)
+    if (collective_enter(c, groups_first(&G, ordinal), next_at, CALL_WAIT_MS, e) < 0)
         return -1;
     collective_give(c, ordinal, grads, 0);
     int rc = collective_given(c, e);
     collective_leave(c);
     return rc;
+}
+
+static inline int give(struct party *p, size_t i, int64_t ordinal, struct err *e)
+{
+    return give_before(p, i, ordinal, -1, e);
 }
 
 static inline void given(struct party *p, size_t i, int64_t ordinal)
@@ -259,7 +276,7 @@ static inline void check_values(struct party *p, size_t i, int64_t at)
     for (int64_t o = done_below(p->reference); o < at; o++)
         push(p->reference, o);
     values_at(p->reference, at, want);
-    ck_ok_e(collective_enter(p->members[i].collective, at, CALL_WAIT_MS, &e));
+    ck_ok_e(collective_enter(p->members[i].collective, at, -1, CALL_WAIT_MS, &e));
     check_same(p->members[i].vector, want);
     collective_leave(p->members[i].collective);
 }

@@ -74,7 +74,7 @@ START_TEST(it_says_which_gradients_are_missing)
     party_open(&p, 2);
     start(&p, 1, 0, 3);
     given(&p, 0, 1);
-    ck_fails(collective_enter(p.members[0].collective, 4, 1, &e), ERR_PENDING, "the gradients of batches 0, 2, 3");
+    ck_fails(collective_enter(p.members[0].collective, 4, -1, 1, &e), ERR_PENDING, "the gradients of batches 0, 2, 3");
     party_close(&p);
 }
 END_TEST
@@ -256,7 +256,7 @@ START_TEST(a_newcomer_with_another_state_does_not_train)
     const struct order_call first = begin_at(2, 4, 3, -1), second = begin_at(2, 4, 3, 0);
     ordered(&p, 0, &first);
     ordered(&p, 1, &second);
-    ck_fails(collective_enter(p.members[1].collective, 4, CALL_WAIT_MS, &e), ERR_LOST,
+    ck_fails(collective_enter(p.members[1].collective, 4, -1, CALL_WAIT_MS, &e), ERR_LOST,
              "the state that worker-0 gave differs from its own at batch 4");
     party_close(&p);
 }
@@ -340,7 +340,7 @@ END_TEST
 static void await_step(struct party *p, size_t i, int64_t at)
 {
     struct err e = { 0 };
-    ck_ok_e(collective_enter(p->members[i].collective, at, CALL_WAIT_MS, &e));
+    ck_ok_e(collective_enter(p->members[i].collective, at, -1, CALL_WAIT_MS, &e));
     collective_leave(p->members[i].collective);
 }
 
@@ -372,7 +372,7 @@ START_TEST(values_do_not_change_while_a_batch_is_computed)
     float before[FLOATS];
     party_open(&p, 2);
     start(&p, 1, 0, 3);
-    ck_ok_e(collective_enter(p.members[0].collective, 0, CALL_WAIT_MS, &e));
+    ck_ok_e(collective_enter(p.members[0].collective, 0, -1, CALL_WAIT_MS, &e));
     memcpy(before, p.members[0].vector, sizeof(before));
     for (int64_t o = 0; o < 4; o++)
         given(&p, 1, o);
@@ -416,7 +416,7 @@ START_TEST(a_complete_step_counts_when_it_is_applied)
     struct err e = { 0 };
     party_open(&p, 2);
     start(&p, 1, 0, 3);
-    ck_ok_e(collective_enter(p.members[0].collective, 0, CALL_WAIT_MS, &e)); /* holds the update up */
+    ck_ok_e(collective_enter(p.members[0].collective, 0, -1, CALL_WAIT_MS, &e)); /* holds the update up */
     for (int64_t o = 0; o < 4; o++)
         given(&p, 1, o);
     Trainyard__V1__ViewReply *r = asked(&p, 0);

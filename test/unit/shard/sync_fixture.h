@@ -5,7 +5,10 @@
 #include "shard_fixture.h"
 
 /* 10 batches of 4 an epoch, the last one of 3; groups of 4: 4, 4, 2. */
-static const struct groups G = { .size = 4, .batches = 10, .examples = 4, .rest = 3 };
+#ifndef GROUP_SIZE
+#define GROUP_SIZE 4
+#endif
+static const struct groups G = { .size = GROUP_SIZE, .batches = 10, .examples = 4, .rest = 3 };
 static const struct shard_part ALL = { 0, 0 };
 enum { FLOATS = 80, PULLED = 29, EPOCH = 10 };
 

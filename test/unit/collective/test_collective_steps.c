@@ -1,0 +1,142 @@
+/* Steps of two gradients: who gets the sums, and who makes the update, when members train at the same time, and when
+ * the thread that trains does not come. */
+#define GROUP_SIZE 2
+#include "collective_fixture.h"
+
+#include "base/thread.h"
+
+struct trainer {
+    struct party *p;
+    size_t member, members;
+    struct thread thread;
+    int rc;
+    struct err e;
+};
+
+/* Every `members`-th batch, with a hint where the next one is. */
+static void trainer_run(void *user)
+{
+    struct trainer *t = user;
+    for (int64_t o = (int64_t)t->member; o < 2 * EPOCH && t->rc == 0; o += (int64_t)t->members) {
+        int64_t next = o + (int64_t)t->members;
+        t->rc = give_before(t->p, t->member, o, next < 2 * EPOCH ? groups_first(&G, next) : -1, &t->e);
+    }
+}
+
+/* One member; two that add all for themselves; more members than gradients of a step. */
+START_TEST(members_that_train_at_the_same_time_have_the_bits_of_a_parameter_server)
+{
+    for (size_t n = 1; n <= MEMBERS; n++) {
+        struct party p;
+        struct trainer t[MEMBERS] = { 0 };
+        struct err e = { 0 };
+        party_open(&p, n);
+        start(&p, 1, 0, (1u << n) - 1);
+        for (size_t i = 0; i < n; i++) {
+            t[i] = (struct trainer){ .p = &p, .member = i, .members = n };
+            ck_ok_e(thread_start(&t[i].thread, "trainer", trainer_run, &t[i], &e));
+        }
+        for (size_t i = 0; i < n; i++) {
+            thread_join(&t[i].thread);
+            ck_assert_msg(t[i].rc == 0, "%s", t[i].e.msg);
+        }
+        for (size_t i = 0; i < n; i++)
+            check_values(&p, i, 2 * EPOCH);
+        party_close(&p);
+    }
+}
+END_TEST
+
+static int64_t applied_by(struct party *p, size_t i)
+{
+    return done_below(p->members[i].shard);
+}
+
+/* It said that it would come for the next step. */
+START_TEST(the_update_is_made_without_the_thread_that_trains)
+{
+    struct party p;
+    struct err e = { 0 };
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    ck_ok_e(give_before(&p, 0, 0, 2, &e));
+    ck_ok_e(give_before(&p, 1, 1, 2, &e));
+    ck_wait(applied_by(&p, 0) == 2 && applied_by(&p, 1) == 2);
+    check_values(&p, 0, 2);
+    check_values(&p, 1, 2);
+    party_close(&p);
+}
+END_TEST
+
+/* Three members: the answers would bring the sums, but the other gradient comes later. */
+START_TEST(sums_that_did_not_come_with_an_answer_are_fetched)
+{
+    struct party p;
+    struct err e = { 0 };
+    party_open(&p, 3);
+    start(&p, 1, 0, 7);
+    ck_ok_e(give_before(&p, 0, 0, 2, &e));
+    ck_ok_e(give_before(&p, 1, 1, 2, &e));
+    for (size_t i = 0; i < 3; i++)
+        check_values(&p, i, 2);
+    party_close(&p);
+}
+END_TEST
+
+static struct transfer_call gradient(size_t from, int64_t ordinal, bool want_sum, uint32_t wait_ms)
+{
+    return (struct transfer_call){ .kind = TRAINYARD__V1__TRANSFER_KIND__TRANSFER_GRADIENT,
+                                   .sender = from == 1 ? "worker-1" : "worker-2",
+                                   .incarnation = 100 + from,
+                                   .generation = CHIEF.generation,
+                                   .view = 1,
+                                   .ordinal = ordinal,
+                                   .members = 3,
+                                   .want_sum = want_sum,
+                                   .wait_ms = wait_ms };
+}
+
+/* The floats that an answer has. */
+static size_t answer_of(struct party *p, const struct transfer_call *t, float ret[FLOATS])
+{
+    struct err e = { 0 };
+    AUTO(rpc_message) *m = NULL;
+    ck_ok_e(transfer_answer(p, 0, t, &m, &e));
+    size_t size = rpc_message_payload_size(m);
+    ck_assert_uint_le(size, FLOATS * sizeof(float));
+    ck_assert(rpc_message_copy(m, 0, ret, size));
+    return size / sizeof(float);
+}
+
+START_TEST(an_answer_has_the_sum_if_it_is_complete_in_time)
+{
+    struct party p;
+    struct err e;
+    float with_answer[FLOATS], asked[FLOATS];
+    party_open(&p, 3);
+    start(&p, 1, 0, 7);
+    struct transfer_call first = gradient(1, 0, true, 1), last = gradient(2, 1, true, CALL_WAIT_MS);
+    ck_fails(transfer(&p, 0, &first, &e), ERR_PENDING, "gradients are missing"); /* and it is taken */
+    size_t n = answer_of(&p, &last, with_answer);
+    ck_assert_uint_gt(n, 0);
+    struct transfer_call sum = last, quiet = gradient(2, 1, false, 0);
+    sum.kind = TRAINYARD__V1__TRANSFER_KIND__TRANSFER_SUM;
+    ck_assert_uint_eq(answer_of(&p, &sum, asked), n);
+    ck_assert_mem_eq(asked, with_answer, n * sizeof(float));
+    ck_assert_uint_eq(answer_of(&p, &quiet, asked), 0);
+    party_close(&p);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("collective_steps");
+    TCase *t = tcase_create("steps");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, members_that_train_at_the_same_time_have_the_bits_of_a_parameter_server);
+    tcase_add_test(t, the_update_is_made_without_the_thread_that_trains);
+    tcase_add_test(t, sums_that_did_not_come_with_an_answer_are_fetched);
+    tcase_add_test(t, an_answer_has_the_sum_if_it_is_complete_in_time);
+    suite_add_tcase(s, t);
+    return s;
+}
