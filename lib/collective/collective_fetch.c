@@ -128,7 +128,7 @@ int fetch_floats(const struct rpc_message *m, float *to, size_t n, struct err *e
 static bool has_sum(struct fetch *f, size_t index)
 {
     const struct reduction_frame *frame = reduction_frame(f->to);
-    return frame->chunks[index].owner == frame->self || reduction_has_sum(f->to, index);
+    return (index >= frame->own_first && index < frame->own_end) || reduction_has_sum(f->to, index);
 }
 
 static const struct view_member *from_owner(struct fetch *f, size_t index)

@@ -94,13 +94,13 @@ static bool give_other(struct collective *c, struct given_gradient *g, size_t ch
                           .job_uid = g->job_uid,
                           .generation = f->generation,
                           .epoch = g->epoch };
-    k->peer = g->owners[r->owner];
+    k->peer = g->owners[r->owner == CHUNK_OF_ALL ? 1 - f->self : r->owner];
     t.request.view = f->view;
     t.request.kind = TRAINYARD__V1__TRANSFER_KIND__TRANSFER_GRADIENT;
     t.request.at = reduction_at(g->to);
     t.request.ordinal = g->ordinal;
     t.request.index = (uint32_t)chunk;
-    t.request.want_sum = k->wants_sum = claim_sums(c, g);
+    t.request.want_sum = k->wants_sum = r->owner != CHUNK_OF_ALL && claim_sums(c, g);
     t.request.wait_ms = t.request.want_sum ? SUM_IN_ANSWER_MS : 0;
     t.piece = (struct rpc_piece){ .data = g->gradient + r->from, .size = (r->to - r->from) * sizeof(float) };
     t.before = (g->in_flight + 1) * CHUNK_FLOATS * sizeof(float);
@@ -114,9 +114,10 @@ static bool give_other(struct collective *c, struct given_gradient *g, size_t ch
 static bool give_chunk(struct collective *c, struct given_gradient *g, size_t chunk)
 {
     const struct reduction_frame *f = reduction_frame(g->to);
-    if (f->chunks[chunk].owner != f->self)
-        return give_other(c, g, chunk);
-    give_own(c, g, chunk);
+    if (f->chunks[chunk].owner != f->self && !give_other(c, g, chunk))
+        return false;
+    if (chunk >= f->own_first && chunk < f->own_end)
+        give_own(c, g, chunk);
     return true;
 }
 

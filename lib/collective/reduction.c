@@ -29,6 +29,11 @@ struct reduction {
 
 /* ---- frames ---- */
 
+static bool is_of(const struct chunk_range *c, size_t member)
+{
+    return c->owner == member || c->owner == CHUNK_OF_ALL;
+}
+
 struct reduction_frame *reduction_frame_new(const struct layout *layout, const float *values,
                                             const struct groups *groups, size_t members, size_t self)
 {
@@ -37,10 +42,10 @@ struct reduction_frame *reduction_frame_new(const struct layout *layout, const f
     f->values = values;
     f->groups = *groups;
     f->self = self;
-    f->nchunks = view_chunks(layout->vector, members, &f->chunks);
-    while (f->own_first < f->nchunks && f->chunks[f->own_first].owner != self)
+    f->nchunks = view_chunks(layout->vector, members, groups->size, &f->chunks);
+    while (f->own_first < f->nchunks && !is_of(&f->chunks[f->own_first], self))
         f->own_first++;
-    for (f->own_end = f->own_first; f->own_end < f->nchunks && f->chunks[f->own_end].owner == self;)
+    for (f->own_end = f->own_first; f->own_end < f->nchunks && is_of(&f->chunks[f->own_end], self);)
         f->own_end++;
     atomic_init(&f->refs, 1);
     return f;

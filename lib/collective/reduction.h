@@ -22,7 +22,7 @@ struct reduction_frame {
     uint64_t generation, view;
     size_t self; /* index of this member */
     struct chunk_range *chunks;
-    size_t nchunks, own_first, own_end; /* chunks of this member: half-open */
+    size_t nchunks, own_first, own_end; /* chunks that this member adds: half-open */
     _Atomic int refs;
 };
 struct reduction_frame *reduction_frame_new(const struct layout *layout, const float *values,

@@ -41,20 +41,25 @@ static size_t chunks_in(size_t floats)
     return MAX((floats + CHUNK_FLOATS - 1) / CHUNK_FLOATS, (size_t)1);
 }
 
-size_t view_chunks(size_t floats, size_t members, struct chunk_range **ret)
+/* Adds the chunks of a share at next; returns where it ends. */
+static struct chunk_range *cut(size_t from, size_t end, size_t owner, struct chunk_range *next)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < members; i++)
-        n += chunks_in(share_begin(floats, members, i + 1) - share_begin(floats, members, i));
-    struct chunk_range *chunks = xcalloc(n, sizeof(*chunks)), *next = chunks;
-    for (size_t i = 0; i < members; i++) {
-        size_t from = share_begin(floats, members, i), end = share_begin(floats, members, i + 1);
-        for (size_t left = chunks_in(end - from); left > 0; left--, next++) {
-            *next = (struct chunk_range){ .from = from, .to = left == 1 ? end : from + CHUNK_FLOATS, .owner = i };
-            from = next->to;
-        }
+    for (size_t left = chunks_in(end - from); left > 0; left--, next++) {
+        *next = (struct chunk_range){ .from = from, .to = left == 1 ? end : from + CHUNK_FLOATS, .owner = owner };
+        from = next->to;
     }
-    *ret = chunks;
+    return next;
+}
+
+size_t view_chunks(size_t floats, size_t members, int64_t group, struct chunk_range **ret)
+{
+    bool all = members == 2 && group <= 2;
+    size_t n = 0, shares = all ? 1 : members;
+    for (size_t i = 0; i < shares; i++)
+        n += chunks_in(share_begin(floats, shares, i + 1) - share_begin(floats, shares, i));
+    struct chunk_range *next = *ret = xcalloc(n, sizeof(**ret));
+    for (size_t i = 0; i < shares; i++)
+        next = cut(share_begin(floats, shares, i), share_begin(floats, shares, i + 1), all ? CHUNK_OF_ALL : i, next);
     return n;
 }
 

@@ -45,12 +45,15 @@ int view_find(const struct view *v, const char *name, uint64_t incarnation);
  * CHUNK_ALIGN for each member leaves some with one empty chunk: every member owns at least one, so that no member can
  * be more than one step behind another. */
 enum { CHUNK_ALIGN = 16, CHUNK_FLOATS = 512 * 1024 };
+/* The owner of chunks that every member adds for itself: two members that compute one gradient each send it to each
+ * other. That is as many bytes as halves of gradients and of sums, but nobody waits for a sum. */
+#define CHUNK_OF_ALL SIZE_MAX
 struct chunk_range {
     size_t from, to; /* floats: half-open */
-    size_t owner;
+    size_t owner;    /* index of a member, or CHUNK_OF_ALL */
 };
-/* Returns the number of chunks; *ret: free(). */
-size_t view_chunks(size_t floats, size_t members, struct chunk_range **ret);
+/* group: number of gradients of a step. Returns the number of chunks; *ret: free(). */
+size_t view_chunks(size_t floats, size_t members, int64_t group, struct chunk_range **ret);
 
 /* Pieces of a whole vector, of CHUNK_FLOATS each, the last one shorter. */
 size_t view_pieces(size_t floats);

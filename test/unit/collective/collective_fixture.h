@@ -218,7 +218,7 @@ static inline int transfer_answer(struct party *p, size_t to, const struct trans
     q.index = t->index;
     q.want_sum = t->want_sum;
     q.wait_ms = t->wait_ms;
-    view_chunks(FLOATS, t->members > 0 ? t->members : 2, &chunks);
+    view_chunks(FLOATS, t->members > 0 ? t->members : 2, G.size, &chunks);
     fill(p->layout, (uint64_t)t->ordinal + 1, grads);
     const struct rpc_piece piece = { .data = grads + chunks[t->index].from,
                                      .size = (chunks[t->index].to - chunks[t->index].from) * sizeof(float) };

@@ -6,7 +6,7 @@
 static void check_cover(size_t floats, size_t members)
 {
     struct chunk_range *chunks;
-    size_t n = view_chunks(floats, members, &chunks), at = 0, owned[8] = { 0 };
+    size_t n = view_chunks(floats, members, 4, &chunks), at = 0, owned[8] = { 0 };
     for (size_t i = 0; i < n; i++) {
         ck_assert_uint_eq(chunks[i].from, at);
         ck_assert_uint_le(chunks[i].from, chunks[i].to);
@@ -36,10 +36,24 @@ END_TEST
 START_TEST(shares_differ_by_one_block_at_most)
 {
     struct chunk_range *chunks;
-    size_t n = view_chunks(101770, 4, &chunks);
+    size_t n = view_chunks(101770, 4, 4, &chunks);
     ck_assert_uint_eq(n, 4);
     for (size_t i = 0; i + 1 < n; i++)
         ck_assert(chunks[i].to - chunks[i].from == 25440 || chunks[i].to - chunks[i].from == 25456);
+    free(chunks);
+}
+END_TEST
+
+START_TEST(two_members_that_compute_one_gradient_each_own_all)
+{
+    struct chunk_range *chunks;
+    size_t n = view_chunks(CHUNK_FLOATS + 1, 2, 2, &chunks);
+    ck_assert_uint_eq(n, 2);
+    ck_assert(chunks[0].owner == CHUNK_OF_ALL && chunks[1].owner == CHUNK_OF_ALL);
+    ck_assert(chunks[0].from == 0 && chunks[0].to == CHUNK_FLOATS && chunks[1].to == CHUNK_FLOATS + 1);
+    free(chunks);
+    n = view_chunks(101770, 2, 3, &chunks); /* fewer bytes with sums */
+    ck_assert(n == 2 && chunks[0].owner == 0 && chunks[1].owner == 1);
     free(chunks);
 }
 END_TEST
@@ -78,6 +92,7 @@ Suite *test_suite(void)
     TCase *t = tcase_create("view");
     tcase_add_test(t, chunks_cover_the_vector_and_every_member_owns_one);
     tcase_add_test(t, shares_differ_by_one_block_at_most);
+    tcase_add_test(t, two_members_that_compute_one_gradient_each_own_all);
     tcase_add_test(t, pieces_cover_the_vector);
     tcase_add_test(t, a_member_is_found_by_name_and_process);
     suite_add_tcase(s, t);
