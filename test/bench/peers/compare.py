@@ -31,6 +31,11 @@ CONTENDERS = {
     "Trainyard, synchronous, all through TCP": (5000, ["ours.py", "--ps", "--sync", "--tcp"]),
     "Trainyard, synchronous, all through TCP, no TLS": (10000, ["ours.py", "--ps", "--sync", "--tcp", "--insecure"]),
     "TensorFlow 1 SyncReplicasOptimizer": (1500, ["ps_tf1.py", "--sync"]),
+    "Trainyard, MultiWorkerMirrored": (5000, ["ours.py", "--members"]),
+    "Trainyard, MultiWorkerMirrored, no TLS": (10000, ["ours.py", "--members", "--insecure"]),
+    "TensorFlow MultiWorkerMirroredStrategy, 1 step a call": (1500, ["tf_mwms.py", "--per", "1"]),
+    "TensorFlow MultiWorkerMirroredStrategy, 10 steps a call": (2500, ["tf_mwms.py", "--per", "10"]),
+    "PyTorch DistributedDataParallel, gloo": (3000, ["torch_ddp.py"]),
     "TF2 ParameterServerStrategy, 1 step a closure": (3000, ["ps_tf2.py", "--per", "1"]),
     "TF2 ParameterServerStrategy, 10 steps a closure": (4690, ["ps_tf2.py", "--per", "10"]),
 }
@@ -47,6 +52,11 @@ RATIOS = [
     ("Trainyard, synchronous", "TensorFlow 1 SyncReplicasOptimizer", None),
     ("Trainyard, synchronous, all through TCP", "TensorFlow 1 SyncReplicasOptimizer", None),
     ("Trainyard, synchronous, all through TCP, no TLS", "TensorFlow 1 SyncReplicasOptimizer", 8),
+    ("Trainyard, MultiWorkerMirrored", "TensorFlow MultiWorkerMirroredStrategy, 1 step a call", None),
+    ("Trainyard, MultiWorkerMirrored", "PyTorch DistributedDataParallel, gloo", None),
+    ("Trainyard, MultiWorkerMirrored, no TLS", "TensorFlow MultiWorkerMirroredStrategy, 1 step a call", 8),
+    ("Trainyard, MultiWorkerMirrored, no TLS", "TensorFlow MultiWorkerMirroredStrategy, 10 steps a call", None),
+    ("Trainyard, MultiWorkerMirrored, no TLS", "PyTorch DistributedDataParallel, gloo", 5),
 ]
 # ours, theirs, at most: CPU time of a step
 CPU_RATIOS = [("Trainyard, 1 ps + 2 workers", "Trainyard, one process", 1.3)]

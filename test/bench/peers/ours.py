@@ -1,11 +1,11 @@
-"""Trainyard by `trainyard run`: one process, or with --ps 1 ps, 2 workers and a chief.
+"""Trainyard by `trainyard run`: one process, with --ps 1 ps, 2 workers and a chief, with --members 2 workers and a chief.
 
 --twice: two jobs of one process each at once, their steps added: the most that two trainers can do on this machine.
 --sync: the gradients of both workers make one update; steps are updates.
 --tcp: gradients travel through gRPC, as between two hosts. Without it workers and ps, being on one host, share memory for them.
 
-Steps are counted by the ps itself (trainyard_ps_step of its /metrics; in one process trainyard_worker_steps_total) and read from
-outside, every 50 ms, as a monitoring system would: when the warm-up is over, and until enough steps are done. Then the job is stopped
+Steps are counted by the ps itself (trainyard_ps_step of its /metrics; in one process trainyard_worker_steps_total; with --members the
+chief's trainyard_global_step, the step that all members have made) and read from outside, every 50 ms, as a monitoring system would: when the warm-up is over, and until enough steps are done. Then the job is stopped
 as by Ctrl-C, and the weights are taken from the checkpoint it leaves.
 """
 
@@ -35,29 +35,26 @@ def words_of(pid):
         return [""]
 
 
-def http_port(launcher, program):
-    """The port a replica of this program was told to show its pages on."""
+def http_ports(launcher, program):
+    """The ports that the replicas of this program were told to show their pages on."""
     with open(f"/proc/{launcher}/task/{launcher}/children") as f:
         replicas = [words_of(pid) for pid in f.read().split()]
-    for words in replicas:
-        if words[0].endswith(program) and "--http-port" in words:
-            return words[words.index("--http-port") + 1]
-    return None
+    return [w[w.index("--http-port") + 1] for w in replicas if w[0].endswith(program) and "--http-port" in w]
 
 
 def count(launcher, program, metric):
-    """(steps, when), or None while the replica is not there yet."""
-    port = http_port(launcher, program)
-    if port is None:
-        return None
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=2) as page:
-            lines = page.read().decode().splitlines()
-    except OSError:
-        return None
-    now = time.perf_counter()
-    values = [float(line.split()[1]) for line in lines if line.startswith(metric + " ")]
-    return (values[0], now) if values else None
+    """(steps, when), or None while no replica shows them yet."""
+    for port in http_ports(launcher, program):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=2) as page:
+                lines = page.read().decode().splitlines()
+        except OSError:
+            continue
+        now = time.perf_counter()
+        values = [float(line.split()[1]) for line in lines if line.startswith(metric + " ")]
+        if values:
+            return values[0], now
+    return None
 
 
 def wait_for(job, least, *what):
@@ -76,12 +73,14 @@ def weights_of(trainyard, out):
         return [file[name] for name in file.files]
 
 
-def manifest(out, ps, sync):
+def manifest(out, a):
     with open(os.path.join(os.path.dirname(__file__), "ours.yaml")) as f:
         text = f.read()
-    if not ps:
+    if a.members:
+        text = text.replace("    PS: {replicas: 1}\n", "").replace("{updates: async}", "{name: MultiWorkerMirrored}")
+    elif not a.ps:
         text = text[: text.index("  # ours.py cuts")]
-    if sync:
+    if a.sync:
         text = text.replace("updates: async", "updates: sync")
     path = out + "/job-of-peers.yaml"
     with open(path, "w") as f:
@@ -105,7 +104,7 @@ class Job:
     def __init__(self, a, roles, folder):
         os.mkdir(folder)
         self.a, self.out, self.log = a, folder + "/out", open(folder + "/log", "w+")
-        command = [a.trainyard, "run", manifest(folder, a.ps, a.sync), "--data-dir", a.data, "--output-dir", self.out]
+        command = [a.trainyard, "run", manifest(folder, a), "--data-dir", a.data, "--output-dir", self.out]
         if a.insecure:
             command.append("--insecure")
         programs = without_shared_memory(a.trainyard, folder) if a.tcp else {}
@@ -113,8 +112,10 @@ class Job:
 
     def wait_for(self, least):
         """(steps, when)"""
-        what = ("trainyard-ps", "trainyard_ps_step") if self.a.ps else ("trainyard-worker", "trainyard_worker_steps_total")
-        return wait_for(self.process, least, *what)
+        if self.a.ps:
+            return wait_for(self.process, least, "trainyard-ps", "trainyard_ps_step")
+        metric = "trainyard_global_step" if self.a.members else "trainyard_worker_steps_total"
+        return wait_for(self.process, least, "trainyard-worker", metric)
 
     def end(self):
         """(accuracy, core)"""
@@ -126,7 +127,7 @@ class Job:
 
 
 def main():
-    a = arguments(__doc__, trainyard={"required": True}, ps={"action": "store_true"}, tcp={"action": "store_true"},
+    a = arguments(__doc__, trainyard={"required": True}, ps={"action": "store_true"}, members={"action": "store_true"}, tcp={"action": "store_true"},
                   sync={"action": "store_true"}, insecure={"action": "store_true"}, twice={"action": "store_true"})
     die_with_signal()
     with tempfile.TemporaryDirectory() as folder, Roles() as roles:
