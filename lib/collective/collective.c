@@ -186,7 +186,8 @@ static int await_step(struct collective *c, int64_t at, int64_t deadline_ms, str
             return there;
         if (c->at < at && step_is_complete(c)) {
             struct err cause = { 0 };
-            if (step_make(c, &cause) < 0)
+            uint64_t epoch = c->epoch;
+            if (step_make(c, &cause) < 0 && !collective_over(c, epoch))
                 collective_give_up(c, &cause);
             continue;
         }

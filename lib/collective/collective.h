@@ -7,7 +7,8 @@
  * same values again, in the same bits as with parameter servers (shard/update_sync.c).
  *
  * An owner adds gradients of a step only when it has applied the step before, and every member is an owner. So no two
- * members are more than one step apart, and a member keeps the sums of the last step it has applied, for one that is
+ * members are more than one step apart. (Two members that own all chunks wait until the other one has begun the step
+ * and has all gradients, reduction_delivered.) A member keeps the sums of the last step it has applied, for one that is
  * behind. What happens when members come or go is decided by the chief (collective/params_members.h), which stops
  * the view, asks who is how far, and starts the next one.
  *

@@ -41,7 +41,7 @@ void giving_begin(struct collective *c, int64_t next_at)
     g->next_at = next_at;
     g->sums = false;
     g->gradient = NULL;
-    g->left = g->ncalls;
+    g->left = g->own_left = g->ncalls;
     g->in_flight = 0;
 }
 
@@ -58,7 +58,8 @@ static void answer_others(struct collective *c)
         rpc_server_answer(server);
 }
 
-static void give_own(struct collective *c, struct given_gradient *g, size_t chunk)
+/* True: the chunk has its sum now. */
+static bool give_own(struct collective *c, struct given_gradient *g, size_t chunk)
 {
     const struct chunk_range *r = &reduction_frame(g->to)->chunks[chunk];
     struct one_range range = { .data = g->gradient + r->from, .size = (r->to - r->from) * sizeof(float) };
@@ -68,8 +69,8 @@ static void give_own(struct collective *c, struct given_gradient *g, size_t chun
     if (reduction_add(g->to, chunk, g->ordinal, &bytes, &complete, &e) < 0) {
         MUTEX_GUARD(&c->lock);
         collective_fail(c, &e);
-    } else if (complete)
-        answer_others(c);
+    }
+    return complete;
 }
 
 /* Whether the answers bring the sums: with the last gradient of the step, if no other thread fetches them. */
@@ -101,7 +102,7 @@ static bool give_other(struct collective *c, struct given_gradient *g, size_t ch
     t.request.ordinal = g->ordinal;
     t.request.index = (uint32_t)chunk;
     t.request.want_sum = k->wants_sum = r->owner != CHUNK_OF_ALL && claim_sums(c, g);
-    t.request.wait_ms = t.request.want_sum ? SUM_IN_ANSWER_MS : 0;
+    t.request.wait_ms = t.request.want_sum ? SUM_IN_ANSWER_MS : r->owner == CHUNK_OF_ALL ? GIVE_MS : 0;
     t.piece = (struct rpc_piece){ .data = g->gradient + r->from, .size = (r->to - r->from) * sizeof(float) };
     t.before = (g->in_flight + 1) * CHUNK_FLOATS * sizeof(float);
     if (!peer_start(c, k, &t))
@@ -110,26 +111,28 @@ static bool give_other(struct collective *c, struct given_gradient *g, size_t ch
     return true;
 }
 
-/* False: it cannot be given now. */
-static bool give_chunk(struct collective *c, struct given_gradient *g, size_t chunk)
+/* To the other members, as far as there is room for calls. */
+static void give_others(struct collective *c, struct given_gradient *g, size_t from)
 {
     const struct reduction_frame *f = reduction_frame(g->to);
-    if (f->chunks[chunk].owner != f->self && !give_other(c, g, chunk))
-        return false;
-    if (chunk >= f->own_first && chunk < f->own_end)
-        give_own(c, g, chunk);
-    return true;
+    for (; g->left > 0 && f->chunks[g->left - 1].from >= from && g->in_flight < CALL_WINDOW * g->nowners; g->left--)
+        if (f->chunks[g->left - 1].owner != f->self && !give_other(c, g, g->left - 1))
+            return;
 }
 
 void collective_give(struct collective *c, int64_t ordinal, const float *gradient, size_t from)
 {
     struct given_gradient *g = &c->giving;
     const struct reduction_frame *f = reduction_frame(g->to);
+    bool complete = false;
     g->ordinal = ordinal;
     g->gradient = gradient;
-    while (g->left > 0 && f->chunks[g->left - 1].from >= from && g->in_flight < CALL_WINDOW * g->nowners &&
-           give_chunk(c, g, g->left - 1))
-        g->left--;
+    give_others(c, g, from);
+    for (; g->own_left > 0 && f->chunks[g->own_left - 1].from >= from; g->own_left--)
+        if (g->own_left - 1 >= f->own_first && g->own_left - 1 < f->own_end)
+            complete = give_own(c, g, g->own_left - 1) || complete;
+    if (complete)
+        answer_others(c);
 }
 
 /* The sum of a chunk, in the answer. */
@@ -206,5 +209,6 @@ int collective_given(struct collective *c, struct err *e)
         if (g->left == left && g->in_flight == 0 && left > 0)
             return give_over(c, g, &(struct err){ .code = ERR_PENDING, .msg = "the workers that train change" }, e);
     }
+    reduction_delivered(g->to, g->ordinal);
     return 0;
 }

@@ -74,7 +74,8 @@ struct given_gradient {
     size_t nowners;
     int64_t ordinal;
     const float *gradient;
-    size_t left, in_flight;  /* chunks [0, left) are not given yet; calls */
+    size_t left, own_left;   /* chunks [0, left) are not given to others yet, [0, own_left) not to this member */
+    size_t in_flight;        /* calls */
     struct peer_call *calls; /* [chunk] */
     size_t ncalls;
 };

@@ -108,6 +108,7 @@ static int begin_adding(const struct transfer_request *x, struct reduction **ret
 
 static void end_adding(struct collective *c, struct reduction *r, bool complete)
 {
+    complete = complete || reduction_complete(r);
     reduction_unref(r);
     MUTEX_GUARD(&c->lock);
     c->adders--;
@@ -128,6 +129,8 @@ static int add_gradient(const struct transfer_request *x, struct err *e)
     if (r == NULL)
         return 0; /* applied already, with this gradient from elsewhere */
     int rc = reduction_add(r, x->q->index, x->q->ordinal, &bytes, &complete, e);
+    if (rc == 0)
+        reduction_delivered(r, x->q->ordinal);
     end_adding(x->c, r, complete);
     return rc;
 }
@@ -186,18 +189,29 @@ static int answer_sum(struct transfer_request *x, struct err *e)
     return 0;
 }
 
+/* The answer says that this member has begun the step. */
+static int answer_begun(struct transfer_request *x, struct err *e)
+{
+    MUTEX_GUARD(&x->c->lock);
+    if (check_view(x, e) < 0)
+        return -1;
+    return x->q->at > x->c->at ? wait_more(x, "the step before is not over", e) : 0;
+}
+
 /* When it is handled again the gradient is there already. */
 static int on_gradient(struct transfer_request *x, struct err *e)
 {
     if (!x->reply->again && add_gradient(x, e) < 0)
         return -1;
-    return x->q->want_sum ? answer_sum(x, e) : 0;
+    if (x->q->want_sum)
+        return answer_sum(x, e);
+    return x->q->wait_ms > 0 ? answer_begun(x, e) : 0;
 }
 
 /* ---- for members that are behind ---- */
 
-/* The newcomer has the sums of all steps below. */
-static void drop_kept(struct donation *d, int64_t at)
+/* The newcomer has the sums of all steps below. True: there are fewer now. */
+static bool drop_kept(struct donation *d, int64_t at)
 {
     size_t n = 0;
     while (n < d->nkept && reduction_at(d->kept[n]) < at)
@@ -205,6 +219,7 @@ static void drop_kept(struct donation *d, int64_t at)
     if (n > 0)
         memmove(d->kept, d->kept + n, (d->nkept - n) * sizeof(struct reduction *));
     d->nkept -= n;
+    return n > 0;
 }
 
 static struct reduction *find_kept(const struct collective *c, const struct donation *d, int64_t at)
@@ -224,8 +239,8 @@ static int on_kept(struct transfer_request *x, struct err *e)
     MUTEX_GUARD(&c->lock);
     if (check_follower(x, &d, e) < 0)
         return -1;
-    if (d != NULL)
-        drop_kept(d, x->q->at);
+    if (d != NULL && drop_kept(d, x->q->at))
+        collective_changed(c);
     struct reduction *r = find_kept(c, d, x->q->at);
     if (r == NULL)
         return x->q->at < c->at

@@ -152,7 +152,7 @@ int step_tasks(struct collective *c, uint64_t epoch, struct err *e)
     enum { NEAR_MS = 20 }; /* the thread that trains is expected for so long */
     int64_t at = -1, since_ms = 0;
     MUTEX_GUARD(&c->lock);
-    while (!collective_over(c, epoch)) {
+    while (!collective_over(c, epoch) && c->phase == PHASE_TRAINING) {
         int64_t now_ms = clock_ms();
         if (c->at != at) {
             at = c->at;

@@ -21,9 +21,11 @@ struct reduction {
     int64_t at, end;
     atomic_int refs;
     atomic_bool open;
-    atomic_size_t left;    /* chunks without a sum */
-    atomic_bool *done;     /* [chunk] */
-    struct own_chunk *own; /* [own_end - own_first] */
+    atomic_size_t left;          /* chunks without a sum */
+    atomic_bool *done;           /* [chunk] */
+    atomic_bool *delivered;      /* [end - at]; NULL without CHUNK_OF_ALL */
+    atomic_int_fast64_t missing; /* ordinals that are not delivered */
+    struct own_chunk *own;       /* [own_end - own_first] */
     float *sums;
 };
 
@@ -88,6 +90,10 @@ int reduction_new(struct reduction_frame *f, int64_t at, struct reduction **ret,
     r->own = xcalloc(own, sizeof(*r->own));
     atomic_init(&r->refs, 1);
     atomic_init(&r->left, f->nchunks);
+    if (f->chunks[0].owner == CHUNK_OF_ALL) {
+        r->delivered = xcalloc((size_t)reduction_size(r), sizeof(*r->delivered));
+        atomic_init(&r->missing, reduction_size(r));
+    }
     for (size_t i = 0; i < own; i++) {
         mutex_init(&r->own[i].lock);
         r->own[i].next = at;
@@ -121,6 +127,7 @@ void reduction_unref(struct reduction *r)
         own_fini(r, &r->own[i]);
     reduction_frame_unref(r->frame);
     free(r->own);
+    free(r->delivered);
     free(r->done);
     free(r->sums);
     free(r);
@@ -290,6 +297,12 @@ int reduction_add(struct reduction *r, size_t chunk, int64_t ordinal, struct byt
     return 0;
 }
 
+void reduction_delivered(struct reduction *r, int64_t ordinal)
+{
+    if (r->delivered != NULL && !atomic_exchange(&r->delivered[ordinal - r->at], true))
+        atomic_fetch_sub(&r->missing, 1);
+}
+
 /* ---- sums ---- */
 
 float *reduction_sum_of(struct reduction *r, size_t chunk)
@@ -319,7 +332,7 @@ bool reduction_fetched(const struct reduction *r)
 
 bool reduction_complete(const struct reduction *r)
 {
-    return atomic_load(&r->left) == 0;
+    return atomic_load(&r->left) == 0 && atomic_load(&r->missing) == 0;
 }
 
 const float *reduction_sums(const struct reduction *r)

@@ -45,12 +45,15 @@ void reduction_open(struct reduction *r);
  * already changes nothing. *ret_complete: with it the chunk has its sum. ERR_NOMEM, ERR_INPUT. */
 MUST_USE int reduction_add(struct reduction *r, size_t chunk, int64_t ordinal, struct bytes_in *bytes,
                            bool *ret_complete, struct err *e);
+/* With CHUNK_OF_ALL: the other member has the gradient of this ordinal, and has begun the step. Else nothing. */
+void reduction_delivered(struct reduction *r, int64_t ordinal);
 /* The floats of a chunk of another member, to be written; then reduction_set_sum. One thread does this. */
 float *reduction_sum_of(struct reduction *r, size_t chunk);
 void reduction_set_sum(struct reduction *r, size_t chunk);
 bool reduction_has_sum(struct reduction *r, size_t chunk);
-bool reduction_fetched(const struct reduction *r);  /* the sums of all chunks of other members */
-bool reduction_complete(const struct reduction *r); /* of all chunks */
+bool reduction_fetched(const struct reduction *r); /* the sums of all chunks of other members */
+/* The sums of all chunks; with CHUNK_OF_ALL the other member has all gradients, too: it is not left behind. */
+bool reduction_complete(const struct reduction *r);
 /* The sums of all chunks, once it is complete. */
 const float *reduction_sums(const struct reduction *r);
 /* The ordinals whose gradients all chunks of this member have. */

@@ -4,6 +4,7 @@
 #include "collective_fixture.h"
 
 #include "base/thread.h"
+#include "collective/collective_internal.h"
 
 struct trainer {
     struct party *p;
@@ -128,6 +129,163 @@ START_TEST(an_answer_has_the_sum_if_it_is_complete_in_time)
 }
 END_TEST
 
+/* Two members add all gradients for themselves. One that computes those of the other one, too, does not leave it
+ * behind: it makes a step when the other one has begun it, and has its gradients. */
+START_TEST(no_member_passes_a_step_that_the_other_has_not_begun)
+{
+    struct party p;
+    struct err e = { 0 };
+    struct collective *slow;
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    slow = p.members[1].collective;
+    ck_ok_e(collective_enter(slow, 0, 0, CALL_WAIT_MS, &e)); /* it computes from these values */
+    given(&p, 0, 0);
+    given(&p, 0, 1);
+    check_values(&p, 0, 2);
+    ck_fails(give(&p, 0, 2, &e), ERR_PENDING, "the step before is not over");
+    ck_fails(give(&p, 0, 3, &e), ERR_PENDING, "the step before is not over");
+    ck_fails(collective_enter(p.members[0].collective, 4, -1, 50, &e), ERR_PENDING, "");
+    ck_assert_int_eq(applied_by(&p, 0), 2);
+    collective_leave(slow);
+    given(&p, 0, 2); /* again */
+    given(&p, 0, 3);
+    check_values(&p, 0, 4);
+    check_values(&p, 1, 4);
+    party_close(&p);
+}
+END_TEST
+
+/* ---- who fetches, and who makes the update ---- */
+
+/* All but the last call of a batch of member i: it gives, and does not leave. */
+static void give_and_stay(struct party *p, size_t i, int64_t ordinal, int64_t next_at, float grads[FLOATS])
+{
+    struct collective *c = p->members[i].collective;
+    struct err e = { 0 };
+    memset(grads, 0, FLOATS * sizeof(*grads));
+    fill(p->layout, (uint64_t)ordinal + 1, grads);
+    ck_ok_e(collective_enter(c, groups_first(&G, ordinal), next_at, CALL_WAIT_MS, &e));
+    collective_give(c, ordinal, grads, 0);
+}
+
+static enum sum_fetcher fetcher_of(struct party *p, size_t i)
+{
+    struct collective *c = p->members[i].collective;
+    MUTEX_GUARD(&c->lock);
+    return c->fetcher;
+}
+
+/* Member 1 gives the last gradient of the step. True: the replies had the sums. False: the own thread fetches them,
+ * because this thread or a reply has come late. */
+static bool sums_with_replies(struct party *p, int64_t ordinal)
+{
+    struct collective *c = p->members[1].collective;
+    struct err e = { 0 };
+    float grads[FLOATS];
+    bool there;
+    give_and_stay(p, 1, ordinal, ordinal + 1, grads);
+    ck_ok_e(collective_given(c, &e));
+    {
+        MUTEX_GUARD(&c->lock);
+        there = c->giving.sums && c->fetcher == FETCHER_TRAINER && reduction_fetched(c->now);
+    }
+    collective_leave(c);
+    return there;
+}
+
+START_TEST(sums_come_with_the_replies_to_the_last_gradient_of_a_step)
+{
+    struct party p;
+    struct err e = { 0 };
+    float grads[FLOATS];
+    int with_replies = 0;
+    party_open(&p, 3);
+    start(&p, 1, 0, 7);
+    for (int64_t at = 0; at < 2 * EPOCH; at += 2) {
+        give_and_stay(&p, 0, at, at, grads); /* as if one more followed */
+        ck_assert(!p.members[0].collective->giving.sums);
+        ck_ok_e(collective_given(p.members[0].collective, &e));
+        collective_leave(p.members[0].collective);
+        with_replies += sums_with_replies(&p, at + 1);
+    }
+    ck_assert_int_gt(with_replies, 0);
+    for (size_t i = 0; i < 3; i++)
+        check_values(&p, i, 2 * EPOCH);
+    party_close(&p);
+}
+END_TEST
+
+START_TEST(one_thread_fetches_the_sums_of_a_step)
+{
+    struct party p;
+    struct err e = { 0 };
+    float grads[FLOATS];
+    party_open(&p, 3);
+    start(&p, 1, 0, 7);
+    given(&p, 0, 0); /* it is not known to come again: the own thread fetches */
+    ck_wait(fetcher_of(&p, 0) == FETCHER_OWN);
+    give_and_stay(&p, 0, 0, 2, grads);
+    ck_assert(!p.members[0].collective->giving.sums);
+    ck_assert_int_eq(fetcher_of(&p, 0), FETCHER_OWN);
+    ck_ok_e(collective_given(p.members[0].collective, &e));
+    collective_leave(p.members[0].collective);
+    given(&p, 1, 1);
+    for (size_t i = 0; i < 3; i++)
+        check_values(&p, i, 2);
+    party_close(&p);
+}
+END_TEST
+
+static bool expected(struct party *p, int64_t next_at)
+{
+    struct collective *c = p->members[0].collective;
+    struct err e = { 0 };
+    ck_ok_e(collective_enter(c, 0, next_at, CALL_WAIT_MS, &e));
+    collective_leave(c);
+    MUTEX_GUARD(&c->lock);
+    return c->near;
+}
+
+START_TEST(the_thread_that_trains_is_expected_in_this_step_and_the_next)
+{
+    struct party p;
+    party_open(&p, 1);
+    start(&p, 1, 0, 1);
+    ck_assert(expected(&p, 0));
+    ck_assert(expected(&p, 2));
+    ck_assert(!expected(&p, 4));
+    ck_assert(!expected(&p, -1));
+    party_close(&p);
+}
+END_TEST
+
+/* The state is copied for a newcomer, or hashed. */
+START_TEST(no_update_is_made_while_the_state_is_read)
+{
+    struct party p;
+    struct err e = { 0 };
+    party_open(&p, 1);
+    start(&p, 1, 0, 1);
+    struct collective *c = p.members[0].collective;
+    ck_ok_e(give_before(&p, 0, 0, 0, &e));
+    {
+        MUTEX_GUARD(&c->lock);
+        c->readers++;
+    }
+    ck_ok_e(give_before(&p, 0, 1, -1, &e));
+    ck_fails(collective_enter(c, 2, -1, 50, &e), ERR_PENDING, "");
+    ck_assert_int_eq(applied_by(&p, 0), 0);
+    {
+        MUTEX_GUARD(&c->lock);
+        c->readers--;
+        collective_changed(c);
+    }
+    check_values(&p, 0, 2);
+    party_close(&p);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("collective_steps");
@@ -137,6 +295,11 @@ Suite *test_suite(void)
     tcase_add_test(t, the_update_is_made_without_the_thread_that_trains);
     tcase_add_test(t, sums_that_did_not_come_with_an_answer_are_fetched);
     tcase_add_test(t, an_answer_has_the_sum_if_it_is_complete_in_time);
+    tcase_add_test(t, no_member_passes_a_step_that_the_other_has_not_begun);
+    tcase_add_test(t, sums_come_with_the_replies_to_the_last_gradient_of_a_step);
+    tcase_add_test(t, one_thread_fetches_the_sums_of_a_step);
+    tcase_add_test(t, the_thread_that_trains_is_expected_in_this_step_and_the_next);
+    tcase_add_test(t, no_update_is_made_while_the_state_is_read);
     suite_add_tcase(s, t);
     return s;
 }
