@@ -156,6 +156,32 @@ START_TEST(no_member_passes_a_step_that_the_other_has_not_begun)
 }
 END_TEST
 
+/* Layers are complete from the last one on: what lies below is not read before it is. */
+START_TEST(a_gradient_is_given_as_far_as_it_is_complete)
+{
+    struct party p;
+    struct err e = { 0 };
+    float grads[FLOATS], whole[FLOATS] = { 0 };
+    party_open(&p, 3);
+    start(&p, 1, 0, 7);
+    fill(p.layout, 1, whole);
+    for (size_t i = 0; i < FLOATS; i++)
+        grads[i] = 1e9F;
+    struct collective *c = p.members[0].collective;
+    ck_ok_e(collective_enter(c, 0, 0, CALL_WAIT_MS, &e));
+    for (size_t from = FLOATS; from > 0; from--) {
+        grads[from - 1] = whole[from - 1];
+        collective_give(c, 0, grads, from - 1);
+    }
+    ck_ok_e(collective_given(c, &e));
+    collective_leave(c);
+    given(&p, 1, 1);
+    for (size_t i = 0; i < 3; i++)
+        check_values(&p, i, 2);
+    party_close(&p);
+}
+END_TEST
+
 /* ---- who fetches, and who makes the update ---- */
 
 /* All but the last call of a batch of member i: it gives, and does not leave. */
@@ -296,6 +322,7 @@ Suite *test_suite(void)
     tcase_add_test(t, sums_that_did_not_come_with_an_answer_are_fetched);
     tcase_add_test(t, an_answer_has_the_sum_if_it_is_complete_in_time);
     tcase_add_test(t, no_member_passes_a_step_that_the_other_has_not_begun);
+    tcase_add_test(t, a_gradient_is_given_as_far_as_it_is_complete);
     tcase_add_test(t, sums_come_with_the_replies_to_the_last_gradient_of_a_step);
     tcase_add_test(t, one_thread_fetches_the_sums_of_a_step);
     tcase_add_test(t, the_thread_that_trains_is_expected_in_this_step_and_the_next);
