@@ -153,7 +153,7 @@ static int find_sum(const struct transfer_request *x, struct reduction **ret, st
 static int sum_missing(const struct transfer_request *x, struct reduction *r, struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
-    if (x->q->wait_ms > 0 && x->reply->waited_ms < (int64_t)x->q->wait_ms) /* nobody reads it */
+    if (x->q->wait_ms > 0 && x->reply->waited_ms < (int64_t)x->q->wait_ms) /* it is not an answer yet */
         return wait_more(x, "gradients are missing", e);
     reduction_missing(r, &text);
     return wait_more(x, text.data, e);

@@ -46,7 +46,7 @@ int view_find(const struct view *v, const char *name, uint64_t incarnation);
  * be more than one step behind another. */
 enum { CHUNK_ALIGN = 16, CHUNK_FLOATS = 512 * 1024 };
 /* The owner of chunks that every member adds for itself: two members that compute one gradient each send it to each
- * other. That is as many bytes as halves of gradients and of sums, but nobody waits for a sum. */
+ * other. That is as many bytes as halves of gradients and of sums, and no member waits for a sum. */
 #define CHUNK_OF_ALL SIZE_MAX
 struct chunk_range {
     size_t from, to; /* floats: half-open */

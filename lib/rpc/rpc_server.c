@@ -10,11 +10,11 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "net/address.h"
 #include "rpc/accept.h"
 #include "rpc/again.h"
 #include "rpc/call_timeout.h"
 #include "rpc/health.h"
+#include "rpc/listen.h"
 #include "rpc/message.h"
 #include "rpc/peer_id.h"
 #include "rpc/reply_pieces.h"
@@ -304,25 +304,24 @@ static void serve(struct incoming *in)
     }
 }
 
+static struct incoming *take_due(struct rpc_server *s)
+{
+    MUTEX_GUARD(&s->lock);
+    struct incoming *in = incoming_of(again_take(&s->again));
+    if (in == NULL && s->again.nwaiting > 0) /* of those that wait on, no thread may know the end */
+        cond_signal(&s->idle);
+    return in;
+}
+
 void rpc_server_answer(struct rpc_server *s)
 {
-    struct incoming *in;
     {
         MUTEX_GUARD(&s->lock);
         size_t due = again_wake(&s->again);
         wake_threads(s, due > 1 ? due - 1 : 0);
     }
-    for (;;) {
-        {
-            MUTEX_GUARD(&s->lock);
-            in = incoming_of(again_take(&s->again));
-            if (in == NULL && s->again.nwaiting > 0) /* of those that wait on, no thread may know the end */
-                cond_signal(&s->idle);
-        }
-        if (in == NULL)
-            return;
+    for (struct incoming *in; (in = take_due(s)) != NULL;)
         serve(in);
-    }
 }
 
 /* ---- the threads ---- */
@@ -453,27 +452,6 @@ static void serve_loop(void *user)
 
 /* ---- starting ---- */
 
-static int open_port(struct rpc_server *s, const char *address, struct err *e)
-{
-    AUTO_FINI(address) parsed = { 0 }; /* gRPC would take more: service names, ports beyond 65535 */
-    if (address_parse(address, &parsed, e) < 0)
-        return -1;
-    grpc_server_credentials *credentials = rpc_server_credentials(&s->credentials);
-    /* gRPC does not accept ":port"; its [::] takes IPv4 too, and is 0.0.0.0 where the kernel has no IPv6. */
-    auto_free char *where = *parsed.host == '\0' ? xasprintf("[::]%s", address) : xstrdup(address);
-    s->port = grpc_server_add_http2_port(s->server, where, credentials);
-    grpc_server_credentials_release(credentials);
-    if (s->port > 0) {
-        bool all = parsed.host[0] == '\0' || str_eq(parsed.host, "0.0.0.0") || str_eq(parsed.host, "::");
-        const char *host = all ? "127.0.0.1" : parsed.host;
-        s->self = xasprintf(strchr(host, ':') != NULL ? "[%s]:%d" : "%s:%d", host, s->port);
-        return 0;
-    }
-    if (address_check(address, e) < 0) /* gRPC does not report the reason */
-        return -1;
-    return err_set(e, ERR_INPUT, "cannot listen on '%s'", address);
-}
-
 static void register_methods(struct rpc_server *s, const struct rpc_method *methods, size_t n)
 {
     s->nmethods = n + 1;
@@ -532,7 +510,7 @@ int rpc_server_start(const char *address, const struct rpc_credentials *credenti
     s->queue = grpc_completion_queue_create_for_next(NULL);
     grpc_server_register_completion_queue(s->server, s->queue, NULL);
     register_methods(s, methods, nmethods);
-    int rc = open_port(s, address, e);
+    int rc = rpc_listen(s->server, address, &s->credentials, &s->port, &s->self, e);
     grpc_server_start(s->server); /* also after a failure: only a started server can be stopped */
     if (rc < 0 || start_threads(s, MAX(options->threads, THREADS_MIN), e) < 0)
         return -1;
