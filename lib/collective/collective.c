@@ -10,11 +10,16 @@
 
 /* ---- under the lock ---- */
 
+static void wake_own_thread(struct collective *c)
+{
+    if (c->phase != PHASE_TRAINING || step_needs_thread(c))
+        cond_signal(&c->due);
+}
+
 void collective_changed_here(struct collective *c)
 {
     cond_broadcast(&c->changed);
-    if (c->phase != PHASE_TRAINING || step_needs_thread(c))
-        cond_signal(&c->due);
+    wake_own_thread(c);
 }
 
 void collective_changed(struct collective *c)
@@ -194,8 +199,7 @@ static int await_step(struct collective *c, int64_t at, int64_t deadline_ms, str
         if (late)
             return 0;
         c->waiting = true;
-        if (step_needs_thread(c))
-            cond_signal(&c->due);
+        wake_own_thread(c);
         late = !cond_wait_until(&c->changed, &c->lock, deadline_ms);
     }
 }
@@ -209,8 +213,8 @@ int collective_enter(struct collective *c, int64_t at, int64_t next_at, int64_t 
     c->entered = there > 0;
     if (there > 0)
         giving_begin(c, next_at);
-    else if (step_needs_thread(c)) /* this thread does not come for some time */
-        cond_signal(&c->due);
+    else
+        wake_own_thread(c); /* this one does not come for some time */
     return there == 0 ? explain_wait(c, e) : MIN(there, 0);
 }
 
@@ -228,7 +232,5 @@ void collective_leave(struct collective *c)
             c->fetcher = FETCHER_NONE;
     }
     reduction_unref(TAKE(g->to));
-    cond_broadcast(&c->changed);
-    if (step_needs_thread(c))
-        cond_signal(&c->due);
+    collective_changed_here(c);
 }

@@ -117,7 +117,8 @@ static const struct view_member *from_other(struct fetch *f, size_t index)
     return &f->other;
 }
 
-int fetch_floats(const struct rpc_message *m, float *to, size_t n, struct err *e)
+/* The payload of an answer, of exactly n floats. */
+static int fetch_floats(const struct rpc_message *m, float *to, size_t n, struct err *e)
 {
     if (rpc_message_payload_size(m) != n * sizeof(float) || !rpc_message_copy(m, 0, to, n * sizeof(float)))
         return err_set(e, ERR_INTERNAL, "it sent %zu bytes instead of %zu", rpc_message_payload_size(m),
@@ -125,10 +126,18 @@ int fetch_floats(const struct rpc_message *m, float *to, size_t n, struct err *e
     return 0;
 }
 
+int fetch_sum(struct reduction *r, size_t chunk, const struct rpc_message *m, struct err *e)
+{
+    const struct chunk_range *range = &reduction_frame(r)->chunks[chunk];
+    if (fetch_floats(m, reduction_sum_of(r, chunk), range->to - range->from, e) < 0)
+        return -1;
+    reduction_set_sum(r, chunk);
+    return 0;
+}
+
 static bool has_sum(struct fetch *f, size_t index)
 {
-    const struct reduction_frame *frame = reduction_frame(f->to);
-    return (index >= frame->own_first && index < frame->own_end) || reduction_has_sum(f->to, index);
+    return reduction_frame_owns(reduction_frame(f->to), index) || reduction_has_sum(f->to, index);
 }
 
 static const struct view_member *from_owner(struct fetch *f, size_t index)
@@ -139,12 +148,8 @@ static const struct view_member *from_owner(struct fetch *f, size_t index)
 static int take_sum(struct fetch *f, size_t index, const struct rpc_message *m,
                     const Trainyard__V1__TransferReply *reply, struct err *e)
 {
-    const struct chunk_range *r = &reduction_frame(f->to)->chunks[index];
     (void)reply;
-    if (fetch_floats(m, reduction_sum_of(f->to, index), r->to - r->from, e) < 0)
-        return -1;
-    reduction_set_sum(f->to, index);
-    return 0;
+    return fetch_sum(f->to, index, m, e);
 }
 
 const struct fetch_kind FETCH_SUMS = { .kind = TRAINYARD__V1__TRANSFER_KIND__TRANSFER_SUM,

@@ -50,7 +50,7 @@ bool fetch_patiently(struct fetch *f, struct err *e);
 /* Says for what the member waits, and pauses. False: the epoch is over. */
 bool fetch_pause(struct collective *c, uint64_t epoch, const struct err *cause, int64_t pause_ms);
 
-/* The payload of an answer, of exactly n floats. */
-MUST_USE int fetch_floats(const struct rpc_message *m, float *to, size_t n, struct err *e);
+/* The sum of a chunk of another member, in the payload of its answer. */
+MUST_USE int fetch_sum(struct reduction *r, size_t chunk, const struct rpc_message *m, struct err *e);
 
 #endif

@@ -129,7 +129,7 @@ void collective_give(struct collective *c, int64_t ordinal, const float *gradien
     g->gradient = gradient;
     give_others(c, g, from);
     for (; g->own_left > 0 && f->chunks[g->own_left - 1].from >= from; g->own_left--)
-        if (g->own_left - 1 >= f->own_first && g->own_left - 1 < f->own_end)
+        if (reduction_frame_owns(f, g->own_left - 1))
             complete = give_own(c, g, g->own_left - 1) || complete;
     if (complete)
         answer_others(c);
@@ -138,11 +138,8 @@ void collective_give(struct collective *c, int64_t ordinal, const float *gradien
 /* The sum of a chunk, in the answer. */
 static int take_sum(struct given_gradient *g, size_t chunk, const struct rpc_message *m, struct err *e)
 {
-    const struct chunk_range *r = &reduction_frame(g->to)->chunks[chunk];
-    if (fetch_floats(m, reduction_sum_of(g->to, chunk), r->to - r->from, e) < 0)
-        return err_wrap(e, "%s (%s)", g->calls[chunk].peer->name, g->calls[chunk].peer->address);
-    reduction_set_sum(g->to, chunk);
-    return 0;
+    const struct peer *owner = g->calls[chunk].peer;
+    return fetch_sum(g->to, chunk, m, e) < 0 ? err_wrap(e, "%s (%s)", owner->name, owner->address) : 0;
 }
 
 /* Waits for the answer of a chunk. */
@@ -160,18 +157,14 @@ static int give_finish(struct collective *c, struct given_gradient *g, size_t ch
     return err_set(e, cause.code, "%s", cause.msg);
 }
 
-static void give_drain(struct collective *c, struct given_gradient *g)
+void giving_end(struct collective *c)
 {
+    struct given_gradient *g = &c->giving;
     struct err ignored;
     peer_cancel(g->calls, g->ncalls);
     for (size_t i = 0; i < g->ncalls; i++)
         if (g->calls[i].call != NULL)
             (void)!give_finish(c, g, i, &ignored);
-}
-
-void giving_end(struct collective *c)
-{
-    give_drain(c, &c->giving);
 }
 
 /* Pauses before a call is made again. False: no more attempts are of use now. */
@@ -184,9 +177,9 @@ static bool give_pause(struct collective *c, const struct given_gradient *g, int
     return !collective_over(c, g->epoch);
 }
 
-static int give_over(struct collective *c, struct given_gradient *g, const struct err *cause, struct err *e)
+static int give_over(struct collective *c, const struct err *cause, struct err *e)
 {
-    give_drain(c, g);
+    giving_end(c);
     if (peer_worth_retry(cause))
         return err_set(e, ERR_PENDING, "%s", cause->msg);
     return err_set(e, cause->code, "%s", cause->msg);
@@ -203,11 +196,11 @@ int collective_given(struct collective *c, struct err *e)
             chunk--;
         if (chunk > 0 && give_finish(c, g, chunk - 1, &cause) < 0 &&
             (!peer_worth_retry(&cause) || !give_pause(c, g, deadline_ms) || !give_other(c, g, chunk - 1)))
-            return give_over(c, g, &cause, e);
+            return give_over(c, &cause, e);
         size_t left = g->left;
         collective_give(c, g->ordinal, g->gradient, 0);
         if (g->left == left && g->in_flight == 0 && left > 0)
-            return give_over(c, g, &(struct err){ .code = ERR_PENDING, .msg = "the workers that train change" }, e);
+            return give_over(c, &(struct err){ .code = ERR_PENDING, .msg = "the workers that train change" }, e);
     }
     reduction_delivered(g->to, g->ordinal);
     return 0;

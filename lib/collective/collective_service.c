@@ -143,7 +143,7 @@ static int find_sum(const struct transfer_request *x, struct reduction **ret, st
     const struct collective *c = x->c;
     if (check_view(x, e) < 0)
         return -1;
-    if (x->q->index < c->frame->own_first || x->q->index >= c->frame->own_end)
+    if (!reduction_frame_owns(c->frame, x->q->index))
         return err_set(e, ERR_INPUT, "chunk %u of %zu belongs to another member", x->q->index, c->frame->nchunks);
     bool last = c->last != NULL && reduction_at(c->last) == x->q->at && reduction_frame(c->last) == c->frame;
     *ret = last ? c->last : c->now != NULL && reduction_at(c->now) == x->q->at ? c->now : NULL;

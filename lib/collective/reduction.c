@@ -53,6 +53,11 @@ struct reduction_frame *reduction_frame_new(const struct layout *layout, const f
     return f;
 }
 
+bool reduction_frame_owns(const struct reduction_frame *f, size_t chunk)
+{
+    return chunk >= f->own_first && chunk < f->own_end;
+}
+
 struct reduction_frame *reduction_frame_ref(struct reduction_frame *f)
 {
     atomic_fetch_add(&f->refs, 1);
@@ -264,7 +269,7 @@ static int check_add(const struct reduction *r, size_t chunk, int64_t ordinal, c
                      struct err *e)
 {
     const struct reduction_frame *f = r->frame;
-    if (chunk < f->own_first || chunk >= f->own_end)
+    if (!reduction_frame_owns(f, chunk))
         return err_set(e, ERR_INPUT, "chunk %zu of %zu belongs to another member", chunk, f->nchunks);
     if (ordinal < r->at || ordinal >= r->end)
         return err_set(e, ERR_INPUT, "batch %lld is not in the group of batches %lld to %lld", (long long)ordinal,
@@ -325,7 +330,7 @@ bool reduction_fetched(const struct reduction *r)
 {
     const struct reduction_frame *f = r->frame;
     for (size_t i = 0; i < f->nchunks; i++)
-        if ((i < f->own_first || i >= f->own_end) && !atomic_load(&r->done[i]))
+        if (!reduction_frame_owns(f, i) && !atomic_load(&r->done[i]))
             return false;
     return true;
 }

@@ -27,6 +27,7 @@ struct reduction_frame {
 };
 struct reduction_frame *reduction_frame_new(const struct layout *layout, const float *values,
                                             const struct groups *groups, size_t members, size_t self);
+bool reduction_frame_owns(const struct reduction_frame *f, size_t chunk); /* this member adds it */
 struct reduction_frame *reduction_frame_ref(struct reduction_frame *f);
 void reduction_frame_unref(struct reduction_frame *f);
 
