@@ -89,6 +89,8 @@ static int find_reduction(struct collective *c, int64_t at, struct reduction **r
                        (long long)c->at, (long long)at);
     if (c->next == NULL && reduction_new(c->frame, at, &c->next, e) < 0)
         return -1;
+    if (c->now != NULL) /* the sender has made the step that is open here */
+        reduction_delivered_all(c->now);
     *ret = c->next;
     return 0;
 }
@@ -108,11 +110,10 @@ static int begin_adding(const struct transfer_request *x, struct reduction **ret
 
 static void end_adding(struct collective *c, struct reduction *r, bool complete)
 {
-    complete = complete || reduction_complete(r);
     reduction_unref(r);
     MUTEX_GUARD(&c->lock);
     c->adders--;
-    if (complete)
+    if (complete || (c->now != NULL && reduction_complete(c->now)))
         collective_changed(c);
     else if (c->adders == 0)
         cond_broadcast(&c->changed);

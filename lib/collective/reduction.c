@@ -308,6 +308,12 @@ void reduction_delivered(struct reduction *r, int64_t ordinal)
         atomic_fetch_sub(&r->missing, 1);
 }
 
+void reduction_delivered_all(struct reduction *r)
+{
+    for (int64_t o = r->at; o < r->end; o++)
+        reduction_delivered(r, o);
+}
+
 /* ---- sums ---- */
 
 float *reduction_sum_of(struct reduction *r, size_t chunk)

@@ -48,6 +48,7 @@ MUST_USE int reduction_add(struct reduction *r, size_t chunk, int64_t ordinal, s
                            bool *ret_complete, struct err *e);
 /* With CHUNK_OF_ALL: the other member has the gradient of this ordinal, and has begun the step. Else nothing. */
 void reduction_delivered(struct reduction *r, int64_t ordinal);
+void reduction_delivered_all(struct reduction *r); /* of all ordinals: it has made the update */
 /* The floats of a chunk of another member, to be written; then reduction_set_sum. One thread does this. */
 float *reduction_sum_of(struct reduction *r, size_t chunk);
 void reduction_set_sum(struct reduction *r, size_t chunk);

@@ -156,6 +156,33 @@ START_TEST(no_member_passes_a_step_that_the_other_has_not_begun)
 }
 END_TEST
 
+/* Its gradients of the next step say that it has made this one. */
+START_TEST(a_member_that_goes_on_needs_nothing_more_of_this_step)
+{
+    struct party p;
+    struct err e = { 0 };
+    struct collective *slow;
+    party_open(&p, 2);
+    start(&p, 1, 0, 3);
+    slow = p.members[1].collective;
+    ck_ok_e(collective_enter(slow, 0, 0, CALL_WAIT_MS, &e));
+    for (int64_t o = 0; o < 2; o++)
+        given(&p, 0, o);
+    check_values(&p, 0, 2);
+    for (int64_t o = 2; o < 4; o++) /* they are there, and nobody has said so */
+        ck_fails(give(&p, 0, o, &e), ERR_PENDING, "the step before is not over");
+    collective_leave(slow);
+    check_values(&p, 1, 4);
+    ck_assert_int_eq(applied_by(&p, 0), 2);
+    given(&p, 1, 4);
+    check_values(&p, 0, 4);
+    given(&p, 0, 5);
+    check_values(&p, 0, 6);
+    check_values(&p, 1, 6);
+    party_close(&p);
+}
+END_TEST
+
 /* Layers are complete from the last one on: what lies below is not read before it is. */
 START_TEST(a_gradient_is_given_as_far_as_it_is_complete)
 {
@@ -322,6 +349,7 @@ Suite *test_suite(void)
     tcase_add_test(t, sums_that_did_not_come_with_an_answer_are_fetched);
     tcase_add_test(t, an_answer_has_the_sum_if_it_is_complete_in_time);
     tcase_add_test(t, no_member_passes_a_step_that_the_other_has_not_begun);
+    tcase_add_test(t, a_member_that_goes_on_needs_nothing_more_of_this_step);
     tcase_add_test(t, a_gradient_is_given_as_far_as_it_is_complete);
     tcase_add_test(t, sums_come_with_the_replies_to_the_last_gradient_of_a_step);
     tcase_add_test(t, one_thread_fetches_the_sums_of_a_step);
