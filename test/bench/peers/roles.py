@@ -26,6 +26,16 @@ def report(steps, seconds, accuracy, **more):
     print(json.dumps({"steps": steps, "seconds": seconds, "rate": steps / seconds, "accuracy": accuracy, **more}), flush=True)
 
 
+def measure(a, train, accuracy):
+    """For a role of TensorFlow with --per. train(steps) makes at least so many; returns (steps so far, when)."""
+    train(a.per)  # builds the graph
+    first, begun = train(a.warm)
+    print("begun", flush=True)
+    last, ended = train(a.steps)
+    print("ended", flush=True)
+    report(last - first, ended - begun, accuracy())
+
+
 def words_of(path):
     """[] when the process or thread has ended meanwhile"""
     try:

@@ -8,7 +8,7 @@ import json
 import os
 import time
 
-from roles import Roles, addresses, arguments, die_with_signal, report
+from roles import Roles, addresses, arguments, die_with_signal, measure
 
 
 def launch():
@@ -57,12 +57,7 @@ def train_as(tf, a, index):
             call(batches)
         return int(optimizer.iterations.numpy()), time.perf_counter()
 
-    train(a.per)  # builds the graph
-    first, begun = train(a.warm)
-    print("begun", flush=True)
-    last, ended = train(a.steps)
-    print("ended", flush=True)
-    report(last - first, ended - begun, mnist.accuracy([v.numpy() for v in variables], a.data))
+    measure(a, train, lambda: mnist.accuracy([v.numpy() for v in variables], a.data))
 
 
 def main():
