@@ -92,3 +92,17 @@ const char *ps_method_path(enum ps_method m)
     };
     return PATHS[m];
 }
+
+struct slot_offer codec_offer(const Trainyard__V1__AttachRequest *q, const struct rpc_caller *caller)
+{
+    return (struct slot_offer){ .pid = q->pid,
+                                .fd = q->fd,
+                                .size = q->size,
+                                .nonce = q->nonce.data,
+                                .nonce_size = q->nonce.len,
+                                .slots_at = q->slots_at,
+                                .slots = q->slots,
+                                .sender = caller->name,
+                                .job_uid = caller->job_uid,
+                                .incarnation = caller->incarnation };
+}

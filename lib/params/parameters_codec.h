@@ -3,6 +3,7 @@
 #define TRAINYARD_PARAMS_PARAMETERS_CODEC_H
 
 #include "codec/protobuf.h"
+#include "params/slot_server.h"
 #include "rpc/parameters.pb-c.h"
 #include "rpc/rpc.h"
 #include "shard/shard.h"
@@ -25,6 +26,8 @@ void codec_segment(const struct segment_spec *s, Trainyard__V1__Segment *ret);
 void codec_groups(const struct groups *g, Trainyard__V1__Groups *ret);
 /* Not checked; NULL: of size 0. */
 struct groups codec_groups_of(const Trainyard__V1__Groups *m);
+/* What a caller offers, without the size and capacity of its slots, which are the protocol's. It borrows from both. */
+struct slot_offer codec_offer(const Trainyard__V1__AttachRequest *q, const struct rpc_caller *caller);
 
 /* The payload of a message as struct bytes_in; walk points at memory of the caller. */
 struct payload_walk {

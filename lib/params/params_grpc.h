@@ -48,9 +48,9 @@ struct ps_connection {
     bool shm_allowed;
     size_t slots_at, slot_segments; /* bytes from the start of the memory; most segments of a chunk */
     int nslots;
-    struct push_slot *slots[PUSH_SLOTS_MAX]; /* NULL: nothing is shared now */
-    uint32_t asked[PUSH_SLOTS_MAX];          /* number of the newest request */
-    bool busy[PUSH_SLOTS_MAX];
+    struct push_slot *slots[SLOTS_MAX]; /* NULL: nothing is shared now */
+    uint32_t asked[SLOTS_MAX];          /* number of the newest request */
+    bool busy[SLOTS_MAX];
     bool shm_unsettled;       /* a request has no answer: the ps may still read or write the memory */
     uint64_t shm_incarnation; /* of the process that serves the slots */
     int64_t shm_retry_ms;     /* when to offer memory again */

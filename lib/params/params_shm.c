@@ -55,13 +55,13 @@ static size_t vector_bytes(const struct remote *r)
 static size_t reserve(size_t *at, size_t bytes)
 {
     size_t from = *at;
-    *at += (bytes + PUSH_SLOT_ALIGNMENT - 1) / PUSH_SLOT_ALIGNMENT * PUSH_SLOT_ALIGNMENT;
+    *at += (bytes + SHM_SLOT_ALIGNMENT - 1) / SHM_SLOT_ALIGNMENT * SHM_SLOT_ALIGNMENT;
     return from;
 }
 
 static int slots_of(const struct ps_connection *conn)
 {
-    return (int)MIN(conn->nchunks, (size_t)PUSH_SLOTS_MAX);
+    return (int)MIN(conn->nchunks, (size_t)SLOTS_MAX);
 }
 
 static size_t slot_segments_of(const struct ps_connection *conn)
@@ -152,8 +152,7 @@ void shm_setup(struct remote *r)
 static void shm_close(struct ps_connection *conn)
 {
     for (int k = 0; k < conn->nslots && conn->slots[k] != NULL; k++) {
-        atomic_store(&conn->slots[k]->closed, 1);
-        push_slot_wake(&conn->slots[k]->asked);
+        shm_slot_close(&conn->slots[k]->base);
         conn->slots[k] = NULL;
         conn->busy[k] = false;
     }

@@ -63,7 +63,7 @@ static void start_slot(struct remote *r, const struct request *q)
         memcpy(slot->versions, conn->pushed.v + q->chunk->first, q->chunk->count * sizeof(int64_t));
     conn->busy[k] = true;
     q->chunk->slot = k;
-    push_slot_post(&slot->asked, ++conn->asked[k]);
+    shm_slot_post(&slot->base.asked, ++conn->asked[k]);
 }
 
 /* A ps that does not answer may be slow, gone, or another process by now. */
@@ -82,7 +82,7 @@ static int await_slot(struct remote *r, struct ps_connection *conn, int k, int64
 {
     struct push_slot *slot = conn->slots[k];
     int64_t until = clock_ms() + deadline_ms;
-    for (int64_t slice = SLICE_MS; !push_slot_wait(&slot->answered, conn->asked[k] - 1, slice);
+    for (int64_t slice = SLICE_MS; !shm_slot_wait(&slot->base.answered, conn->asked[k] - 1, slice);
          slice = MIN(2 * slice, SLICE_MAX_MS)) {
         int64_t left = until - clock_ms();
         if (left <= 0)

@@ -286,7 +286,7 @@ struct shard_service *shard_service_new(struct shard *s)
     struct shard_service *v = xcalloc(1, sizeof(*v));
     v->shard = s;
     v->pool = buffer_pool_new();
-    mutex_init(&v->shm_lock);
+    v->sharers = slot_server_new(serve_push_slot, v);
     mutex_init(&v->server_lock);
     shard_on_update(s, service_updated, v);
     atomic_init(&v->heard_ms, clock_ms());
@@ -300,11 +300,10 @@ void shard_service_free(struct shard_service *v)
 {
     if (v == NULL)
         return;
-    shm_workers_free(v);
+    slot_server_free(v->sharers);
     shard_on_update(v->shard, NULL, NULL);
     buffer_pool_free(v->pool);
     mutex_fini(&v->server_lock);
-    mutex_fini(&v->shm_lock);
     free(v);
 }
 

@@ -9,7 +9,7 @@
 #include "params/buffer_pool.h"
 #include "params/parameters_codec.h"
 #include "params/shard_service.h"
-#include "params/shm_region.h"
+#include "params/slot_server.h"
 
 enum { PULL_WAIT_MAX_MS = 10000 }; /* a pull waits for its step, at most */
 
@@ -24,9 +24,8 @@ struct shard_service {
     atomic_bool share;
     atomic_size_t share_max; /* bytes that a worker may offer, set by the chief (Init) */
     struct mutex server_lock;
-    struct rpc_server *server; /* under the lock; NULL: there is none, or it stops */
-    struct mutex shm_lock;
-    struct shm_worker *shm_workers; /* a list, under the lock; shard_shm.c */
+    struct rpc_server *server;   /* under the lock; NULL: there is none, or it stops */
+    struct slot_server *sharers; /* shard_shm.c */
     atomic_int_fast64_t heard_ms;
     struct bound bound[SHARD_METHODS];
 };
@@ -61,6 +60,6 @@ struct buffer_pool_limit answers_limit(const struct shard_sizes *sizes, bool pus
 int on_pull(const struct exchange *x, struct err *e);
 int on_push(const struct exchange *x, struct err *e);
 int on_attach(const struct exchange *x, struct err *e);
-void shm_workers_free(struct shard_service *v);
+slot_serve_fn serve_push_slot;
 
 #endif

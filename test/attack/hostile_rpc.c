@@ -255,8 +255,8 @@ static int share(const char *target, size_t bytes)
     look(target, &ps);
     Trainyard__V1__Header h = header_of(ps);
     offer(target, &h, bytes, SHM_REGION_START);
-    offer(target, &h, PUSH_SLOT_ALIGNMENT, SHM_REGION_START + PUSH_SLOT_ALIGNMENT);
-    return offer(target, &h, PUSH_SLOT_ALIGNMENT, UINT64_MAX - PUSH_SLOT_ALIGNMENT + 1);
+    offer(target, &h, SHM_SLOT_ALIGNMENT, SHM_REGION_START + SHM_SLOT_ALIGNMENT);
+    return offer(target, &h, SHM_SLOT_ALIGNMENT, UINT64_MAX - SHM_SLOT_ALIGNMENT + 1);
 }
 
 /* ---- calls that stay open ---- */

@@ -96,7 +96,7 @@ static uint64_t offset_of(uint64_t v)
 static void await(struct push_slot *slot, uint32_t number)
 {
     int64_t until = clock_ms() + ANSWER_MS;
-    while (!push_slot_wait(&slot->answered, number - 1, 100))
+    while (!shm_slot_wait(&slot->base.answered, number - 1, 100))
         must(clock_ms() < until);
 }
 
@@ -125,12 +125,12 @@ static void post(const struct shm_region *region, size_t k, const struct push_sl
 {
     struct push_slot *slot =
         (struct push_slot *)(void *)(region->data + SLOTS_AT + k * push_slot_size(COUNT_OF(SEGMENTS)));
-    uint32_t number = atomic_load(&slot->asked) + 1;
+    uint32_t number = atomic_load(&slot->base.asked) + 1;
     memcpy(&slot->request, q, sizeof(*q));
     for (size_t i = 0; i < COUNT_OF(SEGMENTS); i++)
         slot->versions[i] = (negative >> i & 1) != 0 ? INT64_MIN : (int64_t)(negative >> 8);
-    atomic_store(&slot->answered, number - 1);
-    push_slot_post(&slot->asked, number);
+    atomic_store(&slot->base.answered, number - 1);
+    shm_slot_post(&slot->base.asked, number);
     if (!wait || !intact)
         return;
     await(slot, number);
@@ -158,7 +158,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     AUTO(shm_region) *region = NULL;
     AUTO(shard) *s = serving();
     AUTO(shard_service) *v = shard_service_new(s);
-    uint32_t slots = 1 + first % PUSH_SLOTS_MAX;
+    uint32_t slots = 1 + first % SLOTS_MAX;
     must(shm_region_make(BYTES, &region, NULL) == 0);
     shard_service_methods(v, methods);
     atomic_store(&v->share_max, region->size);

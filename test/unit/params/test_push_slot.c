@@ -11,7 +11,7 @@ enum { SEGMENTS = 3, LONG_MS = 20000 };
 
 static struct push_slot *slot_new(void)
 {
-    struct push_slot *s = aligned_alloc(PUSH_SLOT_ALIGNMENT, push_slot_size(SEGMENTS));
+    struct push_slot *s = aligned_alloc(SHM_SLOT_ALIGNMENT, push_slot_size(SEGMENTS));
     ck_assert_ptr_nonnull(s);
     memset(s, 0, push_slot_size(SEGMENTS));
     return s;
@@ -20,7 +20,7 @@ static struct push_slot *slot_new(void)
 START_TEST(slots_lie_beside_each_other)
 {
     for (size_t n = 0; n < 20; n++) {
-        ck_assert_uint_eq(push_slot_size(n) % PUSH_SLOT_ALIGNMENT, 0);
+        ck_assert_uint_eq(push_slot_size(n) % SHM_SLOT_ALIGNMENT, 0);
         ck_assert_uint_ge(push_slot_size(n), sizeof(struct push_slot) + n * sizeof(int64_t));
     }
 }
@@ -30,11 +30,11 @@ static void answer(void *user)
 {
     struct push_slot *s = user;
     struct push_slot_request q;
-    while (!push_slot_wait(&s->asked, 0, LONG_MS))
+    while (!shm_slot_wait(&s->base.asked, 0, LONG_MS))
         continue;
-    push_slot_take(s, &q);
+    shm_slot_take(&q, &s->request, sizeof(q));
     s->versions[0] = q.ordinal + 1;
-    push_slot_post(&s->answered, 1);
+    shm_slot_post(&s->base.answered, 1);
 }
 
 START_TEST(a_post_wakes_the_other_side_which_sees_the_request)
@@ -44,8 +44,8 @@ START_TEST(a_post_wakes_the_other_side_which_sees_the_request)
     struct err e = { 0 };
     ck_assert_int_eq(thread_start(&t, "answer", answer, s, &e), 0);
     s->request = (struct push_slot_request){ .ordinal = 41 };
-    push_slot_post(&s->asked, 1);
-    ck_assert(push_slot_wait(&s->answered, 0, LONG_MS));
+    shm_slot_post(&s->base.asked, 1);
+    ck_assert(shm_slot_wait(&s->base.answered, 0, LONG_MS));
     ck_assert_int_eq(s->versions[0], 42);
     thread_join(&t);
 }
@@ -54,10 +54,10 @@ END_TEST
 START_TEST(a_wait_ends_with_its_time)
 {
     auto_free struct push_slot *s = slot_new();
-    ck_assert(!push_slot_wait(&s->asked, 0, 1));
-    push_slot_post(&s->asked, 1);
-    ck_assert(push_slot_wait(&s->asked, 0, LONG_MS)); /* changed before: does not block */
-    ck_assert(!push_slot_wait(&s->asked, 1, 1));
+    ck_assert(!shm_slot_wait(&s->base.asked, 0, 1));
+    shm_slot_post(&s->base.asked, 1);
+    ck_assert(shm_slot_wait(&s->base.asked, 0, LONG_MS)); /* changed before: does not block */
+    ck_assert(!shm_slot_wait(&s->base.asked, 1, 1));
 }
 END_TEST
 

@@ -83,10 +83,10 @@ static struct push_slot *slot_of(const struct shm_region *r)
 
 static const struct push_slot_answer *ask(struct push_slot *s, const struct push_slot_request *q)
 {
-    uint32_t number = atomic_load(&s->asked) + 1;
+    uint32_t number = atomic_load(&s->base.asked) + 1;
     s->request = *q;
-    push_slot_post(&s->asked, number);
-    ck_wait(push_slot_wait(&s->answered, number - 1, 1000));
+    shm_slot_post(&s->base.asked, number);
+    ck_wait(shm_slot_wait(&s->base.answered, number - 1, 1000));
     return &s->answer;
 }
 
@@ -165,8 +165,7 @@ START_TEST(a_bad_offer_is_refused)
     ck_ok_e(shm_region_make(BYTES, &r, &e));
     ck_fails(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, PUSH_SLOT_VERSION + 1, &e), ERR_REFUSED, "version");
     ck_fails(attach(&p, getpid(), r, "worker-0", 0, SLOTS_AT, PUSH_SLOT_VERSION, &e), ERR_REFUSED, "slots");
-    ck_fails(attach(&p, getpid(), r, "worker-0", PUSH_SLOTS_MAX + 1, SLOTS_AT, PUSH_SLOT_VERSION, &e), ERR_REFUSED,
-             "slots");
+    ck_fails(attach(&p, getpid(), r, "worker-0", SLOTS_MAX + 1, SLOTS_AT, PUSH_SLOT_VERSION, &e), ERR_REFUSED, "slots");
     ck_fails(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT + 4, PUSH_SLOT_VERSION, &e), ERR_REFUSED, "slots");
     ck_fails(attach(&p, getpid(), r, "worker-0", 1, BYTES + SHM_REGION_START - 64, PUSH_SLOT_VERSION, &e), ERR_REFUSED,
              "beyond");
@@ -195,8 +194,8 @@ START_TEST(memory_that_is_given_up_is_let_go)
     ck_ok_e(attach(&p, getpid(), r, "worker-0", 2, SLOTS_AT, PUSH_SLOT_VERSION, &e));
     ck_ok_e(attach(&p, getpid(), next, "worker-0", 1, SLOTS_AT, PUSH_SLOT_VERSION, &e)); /* in place of the first */
     ck_assert_uint_eq(shard_service_shared(p.service), 1);
-    atomic_store(&slot_of(next)->closed, 1);
-    push_slot_wake(&slot_of(next)->asked);
+    atomic_store(&slot_of(next)->base.closed, 1);
+    shm_slot_wake(&slot_of(next)->base.asked);
     await_shared(&p, 0);
     ps_close(&p);
 }
