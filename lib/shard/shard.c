@@ -283,7 +283,8 @@ static int segment_init(struct shard *s, struct segment *g, const struct segment
         return -1;
     float *next = g->memory;
     g->values = own ? next : s->vector + spec->offset;
-    next += own ? room : 0;
+    if (own)
+        next += room;
     for (int i = 0; i < g->nslots; i++, next += room)
         g->slots[i] = next;
     return 0;
