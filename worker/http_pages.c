@@ -7,6 +7,7 @@
 
 #include "base/stop.h"
 #include "base/thread.h"
+#include "collective/collective.h"
 #include "net/address.h"
 #include "net/replica_http.h"
 
@@ -15,11 +16,12 @@ enum { SELF_MS = 1000 };
 struct http_pages {
     const struct replica *replica;
     struct session_stats *stats;
-    struct mutex lock;            /* of what follows */
-    struct chief *chief;          /* NULL: a worker without the chief, or not yet set */
-    const struct rpc_server *rpc; /* the chief's; NULL: the chief is not in this process */
-    bool ready, over;             /* over: there was a chief, and it has ended */
-    const char *unready;          /* static: what the replica waits for before it is ready */
+    struct mutex lock;             /* of what follows */
+    struct chief *chief;           /* NULL: a worker without the chief, or not yet set */
+    const struct rpc_server *rpc;  /* the chief's; NULL: the chief is not in this process */
+    bool ready, over;              /* over: there was a chief, and it has ended */
+    struct collective *collective; /* of this member; NULL: none */
+    const char *unready;           /* static: what the replica waits for before it is ready */
     struct registry *registry;
     struct replica_http *http;
 };
@@ -67,6 +69,14 @@ void http_pages_set_server(struct http_pages *s, const struct rpc_server *server
     s->rpc = server;
 }
 
+void http_pages_set_collective(struct http_pages *s, struct collective *collective)
+{
+    if (s == NULL)
+        return;
+    MUTEX_GUARD(&s->lock);
+    s->collective = collective;
+}
+
 /* ---- /metrics ---- */
 
 static struct chief_numbers numbers(struct http_pages *s)
@@ -112,6 +122,13 @@ static double last_loss(void *user)
     return loss_of(((struct http_pages *)user)->stats);
 }
 
+static double workers_that_share(void *user)
+{
+    struct http_pages *s = user;
+    MUTEX_GUARD(&s->lock);
+    return s->collective != NULL ? (double)collective_shared(s->collective) : 0;
+}
+
 static void register_metrics(struct http_pages *s)
 {
     struct registry *r = s->registry;
@@ -121,6 +138,10 @@ static void register_metrics(struct http_pages *s)
     registry_counter_fn(r, "trainyard_worker_examples_total", "Examples this process computed.", NULL,
                         examples_computed, s);
     registry_gauge_fn(r, "trainyard_worker_loss", "Loss of the last batch.", NULL, last_loss, s);
+    if (replica_is_collective(s->replica) && replica_trains(s->replica))
+        registry_gauge_fn(r, "trainyard_worker_shared_memory_workers",
+                          "Workers of this host whose gradients come through shared memory.", NULL, workers_that_share,
+                          s);
     if (!replica_leads(s->replica))
         return;
     registry_gauge_fn(r, "trainyard_global_step", "Smallest version of any segment.", NULL, global_step, s);

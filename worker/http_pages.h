@@ -9,6 +9,7 @@
 #include "rpc/rpc.h"
 #include "train/session.h"
 
+struct collective;
 struct http_pages;
 /* Replica and stats are borrowed. *ret NULL when no port is wanted; the other calls accept that. */
 MUST_USE int http_pages_open(const struct replica *r, struct session_stats *stats, struct http_pages **ret,
@@ -21,6 +22,8 @@ void http_pages_ready(struct http_pages *s);
 void http_pages_set_chief(struct http_pages *s, struct chief *chief);
 /* From now on /readyz also checks that this server (borrowed) answers. NULL: no longer. */
 void http_pages_set_server(struct http_pages *s, const struct rpc_server *server);
+/* From now on /metrics says how many workers share memory with this member (borrowed). NULL: no longer. */
+void http_pages_set_collective(struct http_pages *s, struct collective *collective);
 void http_pages_free(struct http_pages *s);
 DEFINE_AUTO(http_pages, http_pages_free);
 

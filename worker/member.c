@@ -1,6 +1,8 @@
 /* Opens the shard and the collective; main's thread trains with their vector. */
 #include "member.h"
 
+#include "http_pages.h"
+
 bool replica_is_member(const struct replica *r)
 {
     return replica_is_collective(r) && replica_trains(r);
@@ -9,7 +11,7 @@ bool replica_is_member(const struct replica *r)
 int member_open(const struct replica *r, struct own_member *ret, struct err *e)
 {
     const struct params_identity id = { .job_uid = r->job_uid, .sender = r->name, .incarnation = r->incarnation };
-    *ret = (struct own_member){ .shard = shard_new(r->incarnation) };
+    *ret = (struct own_member){ .shard = shard_new(r->incarnation), .pages = r->pages };
     shard_set_job(ret->shard, r->job_uid);
     shard_take_sums(ret->shard);
     ret->params = params_new_local(r->layout, ret->shard, &id);
@@ -17,7 +19,8 @@ int member_open(const struct replica *r, struct own_member *ret, struct err *e)
                                               .shard = ret->shard,
                                               .name = r->name,
                                               .incarnation = r->incarnation,
-                                              .credentials = &r->credentials.rpc };
+                                              .credentials = &r->credentials.rpc,
+                                              .share = r->options->share };
     return collective_new(&config, &ret->collective, e);
 }
 
@@ -25,12 +28,15 @@ void member_serve(struct own_member *m, struct rpc_server *server)
 {
     m->server = server;
     collective_serve(m->collective, server);
+    http_pages_set_collective(m->pages, m->collective);
 }
 
 void member_end(struct own_member *m)
 {
-    if (m->server != NULL)
+    if (m->server != NULL) {
+        http_pages_set_collective(m->pages, NULL);
         collective_serve(m->collective, NULL);
+    }
     m->server = NULL;
 }
 

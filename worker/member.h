@@ -14,6 +14,7 @@ struct own_member {
     struct params *params; /* local: the vector that the shard updates */
     struct collective *collective;
     struct rpc_server *server; /* borrowed, between member_serve and member_end */
+    struct http_pages *pages;
 };
 /* Is it one that computes? A chief that does not train is none. */
 bool replica_is_member(const struct replica *r);

@@ -10,7 +10,7 @@ static int check_options(struct worker_options *o, const struct strlist *args, s
 
 int worker_options_parse(int argc, char **argv, struct worker_options *ret, enum opt_result *ret_result, struct err *e)
 {
-    struct worker_options o = { .common = REPLICA_OPTIONS_INIT };
+    struct worker_options o = { .common = REPLICA_OPTIONS_INIT, .share = true };
     const struct opt table[] = {
         OPT_SECTION("Job"),
         OPT_STR("job", "TRAINYARD_JOB", "FILE", &o.common.job, "TrainJob manifest, YAML or JSON"),
@@ -26,6 +26,8 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret, enum
         OPT_SECTION("Process"),
         OPT_STR("listen", NULL, "ADDRESS", &o.common.listen,
                 "where the chief listens (default: its entry in the cluster spec)"),
+        OPT_BOOL("shared-memory", &o.share,
+                 "MultiWorkerMirrored: exchange gradients with workers on this host through shared memory (default)"),
         REPLICA_PROCESS_OPTS(&o.common),
         OPT_END,
     };

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "collective/collective_internal.h"
+#include "collective/collective_share.h"
 
 /* ---- under the lock ---- */
 
@@ -89,6 +89,9 @@ int collective_new(const struct collective_config *config, struct collective **r
     c->service = shard_service_new(config->shard);
     shard_service_share(c->service, false);
     shard_service_methods(c->service, c->methods);
+    if (config->share)
+        c->share = share_new(config->layout->vector);
+    c->sharers = slot_server_new(share_serve, c);
     if (thread_start(&c->thread, "collective", collective_thread, c, e) < 0) {
         collective_free(c);
         return -1;
@@ -110,6 +113,8 @@ void collective_free(struct collective *c)
         cond_signal(&c->due);
     }
     thread_join(&c->thread);
+    slot_server_free(c->sharers);
+    share_free(c->share);
     donations_free(c);
     reduction_unref(c->now);
     reduction_unref(c->next);
@@ -204,7 +209,7 @@ static int await_step(struct collective *c, int64_t at, int64_t deadline_ms, str
     }
 }
 
-int collective_enter(struct collective *c, int64_t at, int64_t next_at, int64_t wait_ms, struct err *e)
+static int enter_step(struct collective *c, int64_t at, int64_t next_at, int64_t wait_ms, struct err *e)
 {
     MUTEX_GUARD(&c->lock);
     c->near = true;
@@ -216,6 +221,24 @@ int collective_enter(struct collective *c, int64_t at, int64_t next_at, int64_t 
     else
         wake_own_thread(c); /* this one does not come for some time */
     return there == 0 ? explain_wait(c, e) : MIN(there, 0);
+}
+
+int collective_enter(struct collective *c, int64_t at, int64_t next_at, int64_t wait_ms, struct err *e)
+{
+    if (enter_step(c, at, next_at, wait_ms, e) < 0)
+        return -1;
+    share_prepare(c);
+    return 0;
+}
+
+float *collective_gradient(const struct collective *c)
+{
+    return c->share != NULL ? share_gradient(c->share) : NULL;
+}
+
+size_t collective_shared(struct collective *c)
+{
+    return slot_server_clients(c->sharers);
 }
 
 void collective_leave(struct collective *c)

@@ -28,6 +28,7 @@ struct collective_config {
     const char *name;            /* of this member: "worker-3" */
     uint64_t incarnation;
     const struct rpc_credentials *credentials;
+    bool share; /* memory with members on this host */
 };
 struct collective;
 MUST_USE int collective_new(const struct collective_config *config, struct collective **ret, struct err *e);
@@ -54,7 +55,10 @@ bool collective_may_leave(struct collective *c, int64_t now_ms);
  * batch that the caller computes after this one; -1: it does not know. ERR_PENDING: not within wait_ms; the message
  * says for what it waits. ERR_STALE: the step is over. Else why the exchange cannot go on. */
 MUST_USE int collective_enter(struct collective *c, int64_t at, int64_t next_at, int64_t wait_ms, struct err *e);
-void collective_leave(struct collective *c); /* also after a failure, and when it was not entered */
+/* Between the two: memory for the gradient that members on this host read; NULL: there is none. */
+float *collective_gradient(const struct collective *c);
+size_t collective_shared(struct collective *c); /* members whose gradients come through shared memory. Thread-safe */
+void collective_leave(struct collective *c);    /* also after a failure, and when it was not entered */
 /* Between the two: gives the gradient of an ordinal of the step. collective_give sends what lies in chunks that are
  * complete from the float `from` on, does not block, and is called with a lower `from` as more is complete.
  * collective_given, after collective_give with 0, blocks until all owners have it; the memory may then be reused.

@@ -115,6 +115,12 @@ void peer_cancel(struct peer_call *calls, size_t n)
             rpc_cancel(calls[i].call);
 }
 
+bool peer_calls_over(struct collective *c, uint64_t epoch)
+{
+    MUTEX_GUARD(&c->calls_lock);
+    return c->calls_epoch != epoch;
+}
+
 void peer_cancel_all(struct collective *c, uint64_t epoch)
 {
     MUTEX_GUARD(&c->calls_lock);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "collective/collective_fetch.h"
+#include "collective/collective_share.h"
 
 /* A gradient is given again for so long, then the caller looks after the job first. */
 enum { GIVE_MS = 1000, RETRY_MS = 5 };
@@ -105,10 +106,16 @@ static bool give_other(struct collective *c, struct given_gradient *g, size_t ch
     t.request.wait_ms = t.request.want_sum ? SUM_IN_ANSWER_MS : r->owner == CHUNK_OF_ALL ? GIVE_MS : 0;
     t.piece = (struct rpc_piece){ .data = g->gradient + r->from, .size = (r->to - r->from) * sizeof(float) };
     t.before = (g->in_flight + 1) * CHUNK_FLOATS * sizeof(float);
-    if (!peer_start(c, k, &t))
+    enum share_start shared = share_start(c, k, &t);
+    if (shared == SHARE_FULL || (shared == SHARE_NOT && !peer_start(c, k, &t)))
         return false;
     g->in_flight++;
     return true;
+}
+
+static bool in_flight(const struct peer_call *k)
+{
+    return k->call != NULL || k->shared != NULL;
 }
 
 /* To the other members, as far as there is room for calls. */
@@ -142,16 +149,30 @@ static int take_sum(struct given_gradient *g, size_t chunk, const struct rpc_mes
     return fetch_sum(g->to, chunk, m, e) < 0 ? err_wrap(e, "%s (%s)", owner->name, owner->address) : 0;
 }
 
+static int finish_call(struct collective *c, struct given_gradient *g, size_t chunk, struct err *e)
+{
+    struct peer_call *k = &g->calls[chunk];
+    AUTO(rpc_message) *m = NULL;
+    PROTOBUF_AUTO *answer = NULL;
+    if (k->shared != NULL)
+        return share_finish(c, k, k->wants_sum ? reduction_sum_of(g->to, chunk) : NULL,
+                            &reduction_frame(g->to)->chunks[chunk], e);
+    if (peer_finish(c, k, &m, &answer, e) < 0)
+        return -1;
+    return k->wants_sum ? take_sum(g, chunk, m, e) : 0;
+}
+
 /* Waits for the answer of a chunk. */
 static int give_finish(struct collective *c, struct given_gradient *g, size_t chunk, struct err *e)
 {
-    AUTO(rpc_message) *m = NULL;
-    PROTOBUF_AUTO *answer = NULL;
     struct err cause = { 0 };
     bool wants = g->calls[chunk].wants_sum;
     g->in_flight--;
-    if (peer_finish(c, &g->calls[chunk], &m, &answer, &cause) == 0)
-        return wants ? take_sum(g, chunk, m, e) : 0;
+    if (finish_call(c, g, chunk, &cause) == 0) {
+        if (wants)
+            reduction_set_sum(g->to, chunk);
+        return 0;
+    }
     if (wants && err_is(&cause, ERR_PENDING)) /* the owner has the gradient */
         return 0;
     return err_set(e, cause.code, "%s", cause.msg);
@@ -163,7 +184,7 @@ void giving_end(struct collective *c)
     struct err ignored;
     peer_cancel(g->calls, g->ncalls);
     for (size_t i = 0; i < g->ncalls; i++)
-        if (g->calls[i].call != NULL)
+        if (in_flight(&g->calls[i]))
             (void)!give_finish(c, g, i, &ignored);
 }
 
@@ -192,7 +213,7 @@ int collective_given(struct collective *c, struct err *e)
     int64_t deadline_ms = clock_ms() + GIVE_MS;
     while (g->left > 0 || g->in_flight > 0) {
         size_t chunk = g->ncalls;
-        while (chunk > 0 && g->calls[chunk - 1].call == NULL)
+        while (chunk > 0 && !in_flight(&g->calls[chunk - 1]))
             chunk--;
         if (chunk > 0 && give_finish(c, g, chunk - 1, &cause) < 0 &&
             (!peer_worth_retry(&cause) || !give_pause(c, g, deadline_ms) || !give_other(c, g, chunk - 1)))

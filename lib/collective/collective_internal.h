@@ -32,8 +32,10 @@ struct peer {
 struct peer_call {
     struct peer_call *next, **link; /* of those that may be cancelled */
     struct peer *peer;
-    struct rpc_call *call; /* NULL: none is in flight */
-    bool wants_sum;        /* a gradient whose answer has the sum */
+    struct rpc_call *call;     /* NULL: none is in flight */
+    bool wants_sum;            /* a gradient whose answer has the sum */
+    struct share_peer *shared; /* the request is in slot `slot` of shared memory, and no call; NULL: it is not */
+    int slot;
     struct buf head;
     struct rpc_piece piece;
 };
@@ -89,6 +91,8 @@ struct collective {
     struct rpc_method methods[SHARD_METHODS]; /* of the service */
     struct thread thread;
     struct given_gradient giving;
+    struct share *share;         /* NULL: no memory is shared. Only the thread that trains uses it */
+    struct slot_server *sharers; /* members that share memory with this one */
 
     struct mutex calls_lock;
     struct peer_call *calls; /* in flight */
@@ -192,6 +196,8 @@ bool peer_start(struct collective *c, struct peer_call *k, const struct transfer
 /* The answer. Errors name the member; ERR_STOPPED: cancelled. */
 MUST_USE int peer_finish(struct collective *c, struct peer_call *k, struct rpc_message **ret_message,
                          ProtobufCMessage **ret, struct err *e);
+/* Calls of this epoch are cancelled. */
+bool peer_calls_over(struct collective *c, uint64_t epoch);
 /* Those calls, which the caller has not finished, end soon. */
 void peer_cancel(struct peer_call *calls, size_t n);
 /* Those of earlier epochs, and none is started in them. */
@@ -200,6 +206,24 @@ void peer_cancel_all(struct collective *c, uint64_t epoch);
 bool peer_worth_retry(const struct err *e);
 
 /* ---- collective_service.c ---- */
+/* A transfer on its way. Through shared memory it has no message and no reply. */
+struct transfer_request {
+    struct collective *c;
+    const struct rpc_caller *caller;
+    const struct rpc_message *message;
+    const Trainyard__V1__TransferRequest *q;
+    struct rpc_reply *reply;
+    Trainyard__V1__TransferReply answer;
+};
+/* Under the lock: the caller may send this, in the view of now. */
+MUST_USE int transfer_check_view(const struct transfer_request *x, struct err *e);
+/* A gradient is added between the two. *ret NULL: the step is over, with this gradient from elsewhere. */
+MUST_USE int transfer_begin(const struct transfer_request *x, struct reduction **ret, struct err *e);
+MUST_USE int transfer_add(const struct transfer_request *x, struct reduction *r, struct bytes_in *bytes, struct err *e);
+/* Under the lock: 1: a gradient that was added can be answered, with the sum *ret of its chunk (borrowed), or without
+ * one (NULL): this member has begun the step. 0: not yet, *ret_missing says why. */
+MUST_USE int transfer_answered(const struct transfer_request *x, struct reduction **ret, const char **ret_missing,
+                               struct err *e);
 int collective_on_transfer(void *user, const struct rpc_caller *caller, const struct rpc_message *message,
                            struct rpc_reply *reply, struct err *e);
 int collective_on_view(void *user, const struct rpc_caller *caller, const struct rpc_message *message,

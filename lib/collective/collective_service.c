@@ -3,20 +3,10 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "collective/collective_internal.h"
+#include "collective/collective_share.h"
 
 /* A request that asks for what is there later waits for this long, at most. */
 enum { WAIT_MAX_MS = 10000 };
-
-/* A transfer on its way. */
-struct transfer_request {
-    struct collective *c;
-    const struct rpc_caller *caller;
-    const struct rpc_message *message;
-    const Trainyard__V1__TransferRequest *q;
-    struct rpc_reply *reply;
-    Trainyard__V1__TransferReply answer;
-};
 
 /* ---- payload of answers ---- */
 
@@ -46,7 +36,7 @@ static int wait_more(const struct transfer_request *x, const char *what, struct 
 
 /* ---- who may call: under the lock ---- */
 
-static int check_view(const struct transfer_request *x, struct err *e)
+int transfer_check_view(const struct transfer_request *x, struct err *e)
 {
     const struct collective *c = x->c;
     uint64_t generation = x->caller->generation, view = x->q->view;
@@ -66,7 +56,7 @@ static int check_follower(const struct transfer_request *x, struct donation **re
     struct donation *d = donation_for(x->c, x->caller->name, x->caller->incarnation);
     *ret = d;
     if (d == NULL)
-        return check_view(x, e);
+        return transfer_check_view(x, e);
     d->heard_ms = clock_ms();
     return 0;
 }
@@ -95,11 +85,11 @@ static int find_reduction(struct collective *c, int64_t at, struct reduction **r
     return 0;
 }
 
-static int begin_adding(const struct transfer_request *x, struct reduction **ret, struct err *e)
+int transfer_begin(const struct transfer_request *x, struct reduction **ret, struct err *e)
 {
     struct collective *c = x->c;
     MUTEX_GUARD(&c->lock);
-    if (check_view(x, e) < 0 || find_reduction(c, x->q->at, ret, e) < 0)
+    if (transfer_check_view(x, e) < 0 || find_reduction(c, x->q->at, ret, e) < 0)
         return -1;
     if (*ret == NULL)
         return 0;
@@ -108,8 +98,13 @@ static int begin_adding(const struct transfer_request *x, struct reduction **ret
     return 0;
 }
 
-static void end_adding(struct collective *c, struct reduction *r, bool complete)
+int transfer_add(const struct transfer_request *x, struct reduction *r, struct bytes_in *bytes, struct err *e)
 {
+    struct collective *c = x->c;
+    bool complete;
+    int rc = reduction_add(r, x->q->index, x->q->ordinal, bytes, &complete, e);
+    if (rc == 0)
+        reduction_delivered(r, x->q->ordinal);
     reduction_unref(r);
     MUTEX_GUARD(&c->lock);
     c->adders--;
@@ -117,6 +112,7 @@ static void end_adding(struct collective *c, struct reduction *r, bool complete)
         collective_changed(c);
     else if (c->adders == 0)
         cond_broadcast(&c->changed);
+    return rc;
 }
 
 static int add_gradient(const struct transfer_request *x, struct err *e)
@@ -124,16 +120,9 @@ static int add_gradient(const struct transfer_request *x, struct err *e)
     struct reduction *r;
     struct payload_walk walk;
     struct bytes_in bytes = codec_payload(x->message, &walk);
-    bool complete;
-    if (begin_adding(x, &r, e) < 0)
+    if (transfer_begin(x, &r, e) < 0)
         return -1;
-    if (r == NULL)
-        return 0; /* applied already, with this gradient from elsewhere */
-    int rc = reduction_add(r, x->q->index, x->q->ordinal, &bytes, &complete, e);
-    if (rc == 0)
-        reduction_delivered(r, x->q->ordinal);
-    end_adding(x->c, r, complete);
-    return rc;
+    return r != NULL ? transfer_add(x, r, &bytes, e) : 0;
 }
 
 /* ---- sums ---- */
@@ -142,7 +131,7 @@ static int add_gradient(const struct transfer_request *x, struct err *e)
 static int find_sum(const struct transfer_request *x, struct reduction **ret, struct err *e)
 {
     const struct collective *c = x->c;
-    if (check_view(x, e) < 0)
+    if (transfer_check_view(x, e) < 0)
         return -1;
     if (!reduction_frame_owns(c->frame, x->q->index))
         return err_set(e, ERR_INPUT, "chunk %u of %zu belongs to another member", x->q->index, c->frame->nchunks);
@@ -176,37 +165,35 @@ static int on_sum(struct transfer_request *x, struct err *e)
     return 0;
 }
 
-/* The sum in the answer to a gradient. */
-static int answer_sum(struct transfer_request *x, struct err *e)
+int transfer_answered(const struct transfer_request *x, struct reduction **ret, const char **ret_missing, struct err *e)
 {
-    struct collective *c = x->c;
     struct reduction *r;
-    MUTEX_GUARD(&c->lock);
-    if (find_sum(x, &r, e) < 0)
-        return -1;
-    if (r == NULL || !reduction_has_sum(r, x->q->index))
-        return wait_more(x, "gradients are missing", e);
-    reply_floats(x, r, c->frame->chunks[x->q->index]);
-    return 0;
-}
-
-/* The answer says that this member has begun the step. */
-static int answer_begun(struct transfer_request *x, struct err *e)
-{
-    MUTEX_GUARD(&x->c->lock);
-    if (check_view(x, e) < 0)
-        return -1;
-    return x->q->at > x->c->at ? wait_more(x, "the step before is not over", e) : 0;
+    *ret = NULL;
+    if (x->q->want_sum) {
+        *ret_missing = "gradients are missing";
+        if (find_sum(x, &r, e) < 0)
+            return -1;
+        *ret = r != NULL && reduction_has_sum(r, x->q->index) ? r : NULL;
+        return *ret != NULL;
+    }
+    *ret_missing = "the step before is not over";
+    if (x->q->wait_ms == 0)
+        return 1;
+    return transfer_check_view(x, e) < 0 ? -1 : x->q->at <= x->c->at;
 }
 
 /* When it is handled again the gradient is there already. */
 static int on_gradient(struct transfer_request *x, struct err *e)
 {
+    struct reduction *sum;
+    const char *missing;
     if (!x->reply->again && add_gradient(x, e) < 0)
         return -1;
-    if (x->q->want_sum)
-        return answer_sum(x, e);
-    return x->q->wait_ms > 0 ? answer_begun(x, e) : 0;
+    MUTEX_GUARD(&x->c->lock);
+    int there = transfer_answered(x, &sum, &missing, e);
+    if (there > 0 && sum != NULL)
+        reply_floats(x, sum, x->c->frame->chunks[x->q->index]);
+    return there == 0 ? wait_more(x, missing, e) : MIN(there, 0);
 }
 
 /* ---- for members that are behind ---- */
@@ -284,7 +271,7 @@ static int on_check(struct transfer_request *x, struct err *e)
     uint64_t hash = 0;
     {
         MUTEX_GUARD(&c->lock);
-        if (check_view(x, e) < 0)
+        if (transfer_check_view(x, e) < 0)
             return -1;
         if (x->q->at > c->at || c->applying)
             return wait_more(x, "the step before is not over", e);
@@ -311,6 +298,7 @@ int collective_on_transfer(void *user, const struct rpc_caller *caller, const st
         [TRAINYARD__V1__TRANSFER_KIND__TRANSFER_KEPT] = on_kept,
         [TRAINYARD__V1__TRANSFER_KIND__TRANSFER_STATE] = on_state,
         [TRAINYARD__V1__TRANSFER_KIND__TRANSFER_CHECK] = on_check,
+        [TRAINYARD__V1__TRANSFER_KIND__TRANSFER_ATTACH] = share_on_attach,
     };
     PROTOBUF_AUTO *request = NULL;
     struct transfer_request x = { .c = user, .caller = caller, .message = message, .reply = reply };

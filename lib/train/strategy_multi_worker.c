@@ -42,8 +42,6 @@ static int multi_worker_begin_step(struct train_strategy *s, int64_t ordinal, st
     struct train_step *step = &p->step;
     struct err cause = { 0 };
     int64_t begun = clock_ns();
-    if (params_gradients(s->config.params, 0, &step->grads, e) < 0)
-        return -1;
     int rc =
         collective_enter(s->config.collective, groups_first(&p->groups, ordinal), next_step(p), p->patience.ms, &cause);
     if (err_is(&cause, ERR_PENDING))
@@ -53,6 +51,9 @@ static int multi_worker_begin_step(struct train_strategy *s, int64_t ordinal, st
         return STEP_OVER;
     if (rc < 0)
         return err_set(e, cause.code, "%s", cause.msg);
+    step->grads = collective_gradient(s->config.collective);
+    if (step->grads == NULL && params_gradients(s->config.params, 0, &step->grads, e) < 0)
+        return -1;
     step->ordinal = ordinal;
     step->values = params_vector(s->config.params);
     step->by_variable = true; /* the mean of the group is clipped, by each member */

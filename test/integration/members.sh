@@ -23,6 +23,9 @@ test_members_are_one_result() {
         want_line '"step": 26' "$dir/$form/finished" # updates
         [ "$(hash_of "$form")" = "$want" ] || wrong "$form gives other weights"
     done
+    without_shared_memory
+    TRAINYARD_BIN_DIR=$dir/bin sync_run grpc --replicas worker=2 || return
+    [ "$(hash_of grpc)" = "$want" ] || wrong "through gRPC the weights are others"
     sync_run trains --replicas worker=1 --set fit.chiefTrains=true || return
     [ "$(hash_of trains)" = "$want" ] || wrong "with a chief that trains the weights are others"
 }
@@ -58,6 +61,13 @@ test_members_faults_change_nothing() {
     [ "$(hash_of faults)" = "$(hash_of quiet)" ] || wrong "the weights differ from those of a quiet run"
 }
 
+shared_memory_workers() { # INDEX: from how many workers it gets gradients through shared memory
+    local port
+    port=$(tr '\0' '\n' <"/proc/$(sync_pid worker "$1")/cmdline" | grep -A1 -x -e --http-port | tail -n 1)
+    curl -sf "http://127.0.0.1:$port/metrics" | sed -n 's/^trainyard_worker_shared_memory_workers //p'
+}
+shares_memory() { [ "$(shared_memory_workers "$1")" = 1 ]; } # INDEX: with the other worker
+
 # When every worker has died, the job goes back to the newest checkpoint, and ends with the same weights.
 test_members_all_lost_go_back_to_the_checkpoint() {
     local pid pids pace_us=1000
@@ -67,6 +77,8 @@ test_members_all_lost_go_back_to_the_checkpoint() {
     in_background exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas worker=2
     pid=$!
     sync_goes_on
+    wait_for 60 shares_memory 0
+    wait_for 60 shares_memory 1
     sync_goes_on
     pids="$(sync_pid worker 0) $(sync_pid worker 1)"
     # shellcheck disable=SC2086 # two words

@@ -28,14 +28,21 @@ test_sync_is_one_result() {
     done
 }
 
-# Without shared memory: gradients and values of a step travel in one call.
-test_sync_is_one_result_through_grpc() {
-    local form programs
+# Programs in $dir/bin that do not share memory.
+without_shared_memory() {
+    local name programs
     programs=$(dirname "$(command -v trainyard)")
     mkdir "$dir/bin"
-    ln -s "$programs/trainyard-worker" "$dir/bin/"
-    printf '#!/bin/sh\nexec "%s/trainyard-ps" --no-shared-memory "$@"\n' "$programs" >"$dir/bin/trainyard-ps"
-    chmod +x "$dir/bin/trainyard-ps"
+    for name in trainyard-ps trainyard-worker; do
+        printf '#!/bin/sh\nexec "%s/%s" --no-shared-memory "$@"\n' "$programs" "$name" >"$dir/bin/$name"
+        chmod +x "$dir/bin/$name"
+    done
+}
+
+# Without shared memory: gradients and values of a step travel in one call.
+test_sync_is_one_result_through_grpc() {
+    local form
+    without_shared_memory
     sync_job 's/units: 20000/units: 200/'
     sync_run shared --replicas ps=1,worker=2 || return
     for form in ps=1,worker=2 ps=2,worker=3; do

@@ -11,6 +11,7 @@
 #include "rpc/peer.pb-c.h"
 
 enum { MEMBERS = 4, CALL_WAIT_MS = 20000 };
+enum { TRANSPORTS = 2 }; /* a test has _i 0: gRPC; 1: the members share memory */
 
 struct party_member {
     char name[16], address[32];
@@ -24,6 +25,7 @@ struct party_member {
 
 struct party {
     struct layout *layout;
+    bool share; /* memory, as members of one host do; else all travels through gRPC */
     struct party_member members[MEMBERS];
     struct shard *reference;
     float begin[FLOATS];
@@ -43,7 +45,8 @@ static inline void member_start(struct party *p, size_t i, uint64_t incarnation)
                                               .shard = m->shard,
                                               .name = m->name,
                                               .incarnation = incarnation,
-                                              .credentials = &RPC_INSECURE };
+                                              .credentials = &RPC_INSECURE,
+                                              .share = p->share };
     ck_ok_e(collective_new(&config, &m->collective, &e));
     collective_methods(m->collective, methods);
     ck_ok_e(rpc_server_start("127.0.0.1:0", &RPC_INSECURE, methods, COLLECTIVE_METHODS,
@@ -80,9 +83,9 @@ static inline void member_init(struct party *p, size_t i)
     ck_ok_e(shard_set_groups(s, &CHIEF, &G, &e));
 }
 
-static inline void party_open(struct party *p, size_t members)
+static inline void party_open(struct party *p, size_t members, bool share)
 {
-    *p = (struct party){ .layout = small_layout() };
+    *p = (struct party){ .layout = small_layout(), .share = share };
     rpc_init();
     fill(p->layout, 99, p->begin);
     p->reference = synchronous(p->layout, ADAM, p->begin);
@@ -182,6 +185,28 @@ static inline void stop(struct party *p, uint64_t view, unsigned members)
     all_ordered(p, members, (struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_STOP, view, 0, 0, -1 });
 }
 
+static inline Trainyard__V1__ViewReply *asked(struct party *p, size_t i)
+{
+    Trainyard__V1__ViewReply *r = NULL;
+    struct err e = { 0 };
+    ck_ok_e(order(p, i, &(struct order_call){ .action = TRAINYARD__V1__VIEW_ACTION__VIEW_ASK, .other = -1 }, &r, &e));
+    return r;
+}
+
+static inline int64_t place(struct party *p, size_t i)
+{
+    Trainyard__V1__ViewReply *r = asked(p, i);
+    int64_t at = r->at;
+    protobuf_c_message_free_unpacked(&r->base, NULL);
+    return at;
+}
+
+static inline void join(struct party *p, size_t newcomer, size_t donor, uint64_t view)
+{
+    ordered(p, donor, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_DONATE, view, 0, 0, (int)newcomer });
+    ordered(p, newcomer, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_JOIN, view, 0, 0, (int)donor });
+}
+
 /* ---- what other members send ---- */
 
 struct transfer_call {
@@ -239,10 +264,11 @@ static inline int transfer(struct party *p, size_t to, const struct transfer_cal
 static inline int give_before(struct party *p, size_t i, int64_t ordinal, int64_t next_at, struct err *e)
 {
     struct collective *c = p->members[i].collective;
-    float grads[FLOATS] = { 0 };
-    fill(p->layout, (uint64_t)ordinal + 1, grads);
+    float own[FLOATS] = { 0 };
     if (collective_enter(c, groups_first(&G, ordinal), next_at, CALL_WAIT_MS, e) < 0)
         return -1;
+    float *shared = collective_gradient(c), *grads = shared != NULL ? shared : own;
+    fill(p->layout, (uint64_t)ordinal + 1, grads);
     collective_give(c, ordinal, grads, 0);
     int rc = collective_given(c, e);
     collective_leave(c);

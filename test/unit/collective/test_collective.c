@@ -15,7 +15,7 @@ START_TEST(all_members_have_the_bits_of_a_parameter_server)
 {
     static const size_t TURNS[] = { 0, 1, 2 };
     struct party p;
-    party_open(&p, 3);
+    party_open(&p, 3, _i);
     start(&p, 1, 0, 7);
     give_all(&p, TURNS, 3, 0, 2 * EPOCH);
     for (size_t i = 0; i < 3; i++)
@@ -28,7 +28,7 @@ START_TEST(one_member_alone_has_them_too)
 {
     static const size_t TURNS[] = { 0 };
     struct party p;
-    party_open(&p, 1);
+    party_open(&p, 1, _i);
     start(&p, 1, 0, 1);
     give_all(&p, TURNS, 1, 0, EPOCH);
     check_values(&p, 0, EPOCH);
@@ -39,7 +39,7 @@ END_TEST
 START_TEST(a_gradient_that_is_given_twice_counts_once)
 {
     struct party p;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     given(&p, 0, 2);
     given(&p, 1, 2);
@@ -58,7 +58,7 @@ START_TEST(a_step_that_is_over_is_stale)
     struct party p;
     struct err e;
     static const size_t TURNS[] = { 0, 1 };
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     give_all(&p, TURNS, 2, 0, 4);
     check_values(&p, 1, 4);
@@ -71,7 +71,7 @@ START_TEST(it_says_which_gradients_are_missing)
 {
     struct party p;
     struct err e;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     given(&p, 0, 1);
     ck_fails(collective_enter(p.members[0].collective, 4, -1, 1, &e), ERR_PENDING, "the gradients of batches 0, 2, 3");
@@ -85,7 +85,7 @@ START_TEST(the_others_make_the_step_again_when_a_member_is_lost)
 {
     static const size_t TURNS[] = { 0, 1, 2 }, REST[] = { 0, 2 };
     struct party p;
-    party_open(&p, 3);
+    party_open(&p, 3, _i);
     start(&p, 1, 0, 7);
     give_all(&p, TURNS, 3, 0, 4);
     given(&p, 0, 4);
@@ -118,7 +118,7 @@ START_TEST(a_gradient_on_its_way_to_a_lost_member_is_given_again)
 {
     struct party p;
     struct err e;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     member_stop(&p, 1);
     struct giver g = { .p = &p, .member = 0, .ordinal = 0 };
@@ -141,27 +141,11 @@ static struct order_call begin_at(uint64_t view, int64_t at, unsigned members, i
     return (struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_START, view, at, members, other };
 }
 
-static Trainyard__V1__ViewReply *asked(struct party *p, size_t i)
-{
-    Trainyard__V1__ViewReply *r = NULL;
-    struct err e = { 0 };
-    ck_ok_e(order(p, i, &(struct order_call){ .action = TRAINYARD__V1__VIEW_ACTION__VIEW_ASK, .other = -1 }, &r, &e));
-    return r;
-}
-
-static int64_t place(struct party *p, size_t i)
-{
-    Trainyard__V1__ViewReply *r = asked(p, i);
-    int64_t at = r->at;
-    protobuf_c_message_free_unpacked(&r->base, NULL);
-    return at;
-}
-
 START_TEST(who_is_a_step_behind_takes_the_sums_of_another_member)
 {
     static const size_t TURNS[] = { 0 }, BOTH[] = { 0, 1 };
     struct party p;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 1);
     give_all(&p, TURNS, 1, 0, 4);
     check_values(&p, 0, 4);
@@ -181,7 +165,7 @@ START_TEST(sums_that_were_taken_are_passed_on)
 {
     static const size_t FIRST[] = { 0 }, OTHERS[] = { 1, 2 };
     struct party p;
-    party_open(&p, 3);
+    party_open(&p, 3, _i);
     start(&p, 1, 0, 1);
     give_all(&p, FIRST, 1, 0, 4);
     check_values(&p, 0, 4);
@@ -202,29 +186,18 @@ START_TEST(sums_that_were_taken_are_passed_on)
 }
 END_TEST
 
-static void join(struct party *p, size_t newcomer, size_t donor, uint64_t view)
-{
-    ordered(p, donor, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_DONATE, view, 0, 0, (int)newcomer });
-    ordered(p, newcomer, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_JOIN, view, 0, 0, (int)donor });
-}
-
-static bool has_followed(struct party *p, size_t i, int64_t at)
-{
-    return place(p, i) >= at;
-}
-
 START_TEST(a_newcomer_takes_the_state_and_the_steps_since)
 {
     static const size_t OLD[] = { 0, 1 }, ALL_THREE[] = { 0, 1, 2 };
     struct party p;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     give_all(&p, OLD, 2, 0, 4);
     member_start(&p, 2, 102);
     member_init(&p, 2);
     join(&p, 2, 0, 1);
     give_all(&p, OLD, 2, 4, EPOCH); /* training goes on meanwhile */
-    ck_wait(has_followed(&p, 2, EPOCH));
+    ck_wait(place(&p, 2) >= EPOCH);
     stop(&p, 2, 7);
     all_ordered(&p, 3, begin_at(2, EPOCH, 7, -1));
     const struct order_call third = begin_at(2, EPOCH, 7, 0);
@@ -241,14 +214,14 @@ START_TEST(a_newcomer_with_another_state_does_not_train)
     static const size_t OLD[] = { 0 };
     struct party p;
     struct err e;
-    party_open(&p, 1);
+    party_open(&p, 1, _i);
     start(&p, 1, 0, 1);
     give_all(&p, OLD, 1, 0, 4);
     check_values(&p, 0, 4);
     member_start(&p, 1, 101);
     member_init(&p, 1);
     join(&p, 1, 0, 1);
-    ck_wait(has_followed(&p, 1, 4));
+    ck_wait(place(&p, 1) >= 4);
     (void)done_below(p.members[1].shard); /* takes the locks of the segments */
     p.members[1].vector[0] += 1;
     (void)done_below(p.members[1].shard);
@@ -274,7 +247,7 @@ static void refused(struct party *p, size_t i, struct order_call o, enum err_cod
 START_TEST(orders_that_do_not_fit_are_refused)
 {
     struct party p;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     member_start(&p, 2, 102);
     start(&p, 2, 0, 3);
     refused(&p, 0, begin_at(1, 0, 3, -1), ERR_FENCED, "view 1 is over");
@@ -314,7 +287,7 @@ START_TEST(transfers_of_another_view_or_process_are_refused)
     struct party p;
     struct err e = { 0 };
     struct transfer_call t = gradient(2, 0, 1);
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 2, 0, 3);
     not_taken(&p, gradient(1, 0, 1), ERR_FENCED, "view 1 is over");
     not_taken(&p, gradient(3, 0, 1), ERR_NOT_READY, "it does not know view 3 yet");
@@ -351,7 +324,7 @@ START_TEST(a_gradient_of_the_next_step_waits)
     struct party p;
     struct err e = { 0 };
     struct transfer_call t = gradient(1, 4, 5);
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     await_step(&p, 1, 0);
     ck_ok_e(transfer(&p, 1, &t, &e));
@@ -370,7 +343,7 @@ START_TEST(values_do_not_change_while_a_batch_is_computed)
     struct party p;
     struct err e = { 0 };
     float before[FLOATS];
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     ck_ok_e(collective_enter(p.members[0].collective, 0, -1, CALL_WAIT_MS, &e));
     memcpy(before, p.members[0].vector, sizeof(before));
@@ -390,7 +363,7 @@ START_TEST(the_chief_learns_what_is_applied_and_what_waits)
 {
     static const size_t BOTH[] = { 0, 1 };
     struct party p;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     give_all(&p, BOTH, 2, 0, 4);
     check_values(&p, 0, 4);
@@ -414,7 +387,7 @@ START_TEST(a_complete_step_counts_when_it_is_applied)
 {
     struct party p;
     struct err e = { 0 };
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     ck_ok_e(collective_enter(p.members[0].collective, 0, -1, CALL_WAIT_MS, &e)); /* holds the update up */
     for (int64_t o = 0; o < 4; o++)
@@ -434,7 +407,7 @@ START_TEST(another_chief_ends_the_view)
     struct party p;
     struct err e = { 0 };
     struct shard_caller next = CHIEF;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     next.generation++;
     next.incarnation = 5;
@@ -476,7 +449,7 @@ START_TEST(a_member_that_trains_is_not_filled)
     Trainyard__V1__RestoreRequest q;
     trainyard__v1__restore_request__init(&q);
     q.header = &header;
-    party_open(&p, 1);
+    party_open(&p, 1, _i);
     start(&p, 1, 0, 1);
     ck_fails(parameters_call(&p, 0, "/trainyard.v1.Parameters/Restore", &q.base, &e), ERR_NOT_READY,
              "it computes from the state that is to be replaced");
@@ -507,7 +480,7 @@ START_TEST(a_stopped_member_stays_until_its_state_is_saved)
 {
     static const size_t BOTH[] = { 0, 1 };
     struct party p;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     give_all(&p, BOTH, 2, 0, 4);
     check_values(&p, 0, 4);
@@ -527,7 +500,7 @@ END_TEST
 START_TEST(it_may_leave_when_others_train_without_it)
 {
     struct party p;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     collective_terminating(p.members[0].collective);
     stop(&p, 2, 3);
@@ -542,7 +515,7 @@ END_TEST
 START_TEST(it_may_leave_when_no_chief_is_heard_or_it_has_no_state)
 {
     struct party p;
-    party_open(&p, 1);
+    party_open(&p, 1, _i);
     start(&p, 1, 0, 1);
     ck_assert(!may_leave(&p, 0));
     ck_assert(collective_may_leave(p.members[0].collective, clock_ms() + 4000));
@@ -558,7 +531,7 @@ START_TEST(sums_are_kept_until_the_newcomer_takes_them)
 {
     static const size_t OLD[] = { 0, 1 };
     struct party p;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     member_start(&p, 2, 102);
     member_init(&p, 2);
@@ -566,7 +539,7 @@ START_TEST(sums_are_kept_until_the_newcomer_takes_them)
     give_all(&p, OLD, 2, 0, 2 * EPOCH); /* it is not there yet */
     check_values(&p, 0, 2 * EPOCH);
     ordered(&p, 2, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_JOIN, 1, 0, 0, 0 });
-    ck_wait(has_followed(&p, 2, 2 * EPOCH));
+    ck_wait(place(&p, 2) >= 2 * EPOCH);
     float want[FLOATS];
     values_at(p.reference, 2 * EPOCH, want);
     (void)done_below(p.members[2].shard); /* takes the locks of the segments */
@@ -587,7 +560,7 @@ START_TEST(a_newcomer_that_has_all_steps_is_not_behind)
 {
     static const size_t OLD[] = { 0 };
     struct party p;
-    party_open(&p, 1);
+    party_open(&p, 1, _i);
     start(&p, 1, 0, 1);
     give_all(&p, OLD, 1, 0, EPOCH);
     check_values(&p, 0, EPOCH);
@@ -605,30 +578,30 @@ Suite *test_suite(void)
     Suite *s = suite_create("collective");
     TCase *t = tcase_create("collective");
     tcase_set_timeout(t, 100);
-    tcase_add_test(t, all_members_have_the_bits_of_a_parameter_server);
-    tcase_add_test(t, one_member_alone_has_them_too);
-    tcase_add_test(t, a_gradient_that_is_given_twice_counts_once);
-    tcase_add_test(t, a_step_that_is_over_is_stale);
-    tcase_add_test(t, it_says_which_gradients_are_missing);
-    tcase_add_test(t, the_others_make_the_step_again_when_a_member_is_lost);
-    tcase_add_test(t, a_gradient_on_its_way_to_a_lost_member_is_given_again);
-    tcase_add_test(t, who_is_a_step_behind_takes_the_sums_of_another_member);
-    tcase_add_test(t, sums_that_were_taken_are_passed_on);
-    tcase_add_test(t, a_newcomer_takes_the_state_and_the_steps_since);
-    tcase_add_test(t, a_newcomer_with_another_state_does_not_train);
-    tcase_add_test(t, orders_that_do_not_fit_are_refused);
-    tcase_add_test(t, transfers_of_another_view_or_process_are_refused);
-    tcase_add_test(t, a_gradient_of_the_next_step_waits);
-    tcase_add_test(t, values_do_not_change_while_a_batch_is_computed);
-    tcase_add_test(t, the_chief_learns_what_is_applied_and_what_waits);
-    tcase_add_test(t, a_complete_step_counts_when_it_is_applied);
-    tcase_add_test(t, another_chief_ends_the_view);
-    tcase_add_test(t, a_member_that_trains_is_not_filled);
-    tcase_add_test(t, a_stopped_member_stays_until_its_state_is_saved);
-    tcase_add_test(t, it_may_leave_when_others_train_without_it);
-    tcase_add_test(t, it_may_leave_when_no_chief_is_heard_or_it_has_no_state);
-    tcase_add_test(t, sums_are_kept_until_the_newcomer_takes_them);
-    tcase_add_test(t, a_newcomer_that_has_all_steps_is_not_behind);
+    tcase_add_loop_test(t, all_members_have_the_bits_of_a_parameter_server, 0, TRANSPORTS);
+    tcase_add_loop_test(t, one_member_alone_has_them_too, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_gradient_that_is_given_twice_counts_once, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_step_that_is_over_is_stale, 0, TRANSPORTS);
+    tcase_add_loop_test(t, it_says_which_gradients_are_missing, 0, TRANSPORTS);
+    tcase_add_loop_test(t, the_others_make_the_step_again_when_a_member_is_lost, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_gradient_on_its_way_to_a_lost_member_is_given_again, 0, TRANSPORTS);
+    tcase_add_loop_test(t, who_is_a_step_behind_takes_the_sums_of_another_member, 0, TRANSPORTS);
+    tcase_add_loop_test(t, sums_that_were_taken_are_passed_on, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_newcomer_takes_the_state_and_the_steps_since, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_newcomer_with_another_state_does_not_train, 0, TRANSPORTS);
+    tcase_add_loop_test(t, orders_that_do_not_fit_are_refused, 0, TRANSPORTS);
+    tcase_add_loop_test(t, transfers_of_another_view_or_process_are_refused, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_gradient_of_the_next_step_waits, 0, TRANSPORTS);
+    tcase_add_loop_test(t, values_do_not_change_while_a_batch_is_computed, 0, TRANSPORTS);
+    tcase_add_loop_test(t, the_chief_learns_what_is_applied_and_what_waits, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_complete_step_counts_when_it_is_applied, 0, TRANSPORTS);
+    tcase_add_loop_test(t, another_chief_ends_the_view, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_member_that_trains_is_not_filled, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_stopped_member_stays_until_its_state_is_saved, 0, TRANSPORTS);
+    tcase_add_loop_test(t, it_may_leave_when_others_train_without_it, 0, TRANSPORTS);
+    tcase_add_loop_test(t, it_may_leave_when_no_chief_is_heard_or_it_has_no_state, 0, TRANSPORTS);
+    tcase_add_loop_test(t, sums_are_kept_until_the_newcomer_takes_them, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_newcomer_that_has_all_steps_is_not_behind, 0, TRANSPORTS);
     suite_add_tcase(s, t);
     return s;
 }

@@ -31,7 +31,7 @@ START_TEST(members_that_train_at_the_same_time_have_the_bits_of_a_parameter_serv
         struct party p;
         struct trainer t[MEMBERS] = { 0 };
         struct err e = { 0 };
-        party_open(&p, n);
+        party_open(&p, n, _i);
         start(&p, 1, 0, (1u << n) - 1);
         for (size_t i = 0; i < n; i++) {
             t[i] = (struct trainer){ .p = &p, .member = i, .members = n };
@@ -58,7 +58,7 @@ START_TEST(the_update_is_made_without_the_thread_that_trains)
 {
     struct party p;
     struct err e = { 0 };
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     ck_ok_e(give_before(&p, 0, 0, 2, &e));
     ck_ok_e(give_before(&p, 1, 1, 2, &e));
@@ -74,7 +74,7 @@ START_TEST(sums_that_did_not_come_with_an_answer_are_fetched)
 {
     struct party p;
     struct err e = { 0 };
-    party_open(&p, 3);
+    party_open(&p, 3, _i);
     start(&p, 1, 0, 7);
     ck_ok_e(give_before(&p, 0, 0, 2, &e));
     ck_ok_e(give_before(&p, 1, 1, 2, &e));
@@ -114,7 +114,7 @@ START_TEST(an_answer_has_the_sum_if_it_is_complete_in_time)
     struct party p;
     struct err e;
     float with_answer[FLOATS], asked[FLOATS];
-    party_open(&p, 3);
+    party_open(&p, 3, _i);
     start(&p, 1, 0, 7);
     struct transfer_call first = gradient(1, 0, true, 1), last = gradient(2, 1, true, CALL_WAIT_MS);
     ck_fails(transfer(&p, 0, &first, &e), ERR_PENDING, "gradients are missing"); /* and it is taken */
@@ -136,7 +136,7 @@ START_TEST(no_member_passes_a_step_that_the_other_has_not_begun)
     struct party p;
     struct err e = { 0 };
     struct collective *slow;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     slow = p.members[1].collective;
     ck_ok_e(collective_enter(slow, 0, 0, CALL_WAIT_MS, &e)); /* it computes from these values */
@@ -162,7 +162,7 @@ START_TEST(a_member_that_goes_on_needs_nothing_more_of_this_step)
     struct party p;
     struct err e = { 0 };
     struct collective *slow;
-    party_open(&p, 2);
+    party_open(&p, 2, _i);
     start(&p, 1, 0, 3);
     slow = p.members[1].collective;
     ck_ok_e(collective_enter(slow, 0, 0, CALL_WAIT_MS, &e));
@@ -189,7 +189,7 @@ START_TEST(a_gradient_is_given_as_far_as_it_is_complete)
     struct party p;
     struct err e = { 0 };
     float grads[FLOATS], whole[FLOATS] = { 0 };
-    party_open(&p, 3);
+    party_open(&p, 3, _i);
     start(&p, 1, 0, 7);
     fill(p.layout, 1, whole);
     for (size_t i = 0; i < FLOATS; i++)
@@ -253,7 +253,7 @@ START_TEST(sums_come_with_the_replies_to_the_last_gradient_of_a_step)
     struct err e = { 0 };
     float grads[FLOATS];
     int with_replies = 0;
-    party_open(&p, 3);
+    party_open(&p, 3, _i);
     start(&p, 1, 0, 7);
     for (int64_t at = 0; at < 2 * EPOCH; at += 2) {
         give_and_stay(&p, 0, at, at, grads); /* as if one more followed */
@@ -274,7 +274,7 @@ START_TEST(one_thread_fetches_the_sums_of_a_step)
     struct party p;
     struct err e = { 0 };
     float grads[FLOATS];
-    party_open(&p, 3);
+    party_open(&p, 3, _i);
     start(&p, 1, 0, 7);
     given(&p, 0, 0); /* it is not known to come again: the own thread fetches */
     ck_wait(fetcher_of(&p, 0) == FETCHER_OWN);
@@ -303,7 +303,7 @@ static bool expected(struct party *p, int64_t next_at)
 START_TEST(the_thread_that_trains_is_expected_in_this_step_and_the_next)
 {
     struct party p;
-    party_open(&p, 1);
+    party_open(&p, 1, _i);
     start(&p, 1, 0, 1);
     ck_assert(expected(&p, 0));
     ck_assert(expected(&p, 2));
@@ -318,7 +318,7 @@ START_TEST(no_update_is_made_while_the_state_is_read)
 {
     struct party p;
     struct err e = { 0 };
-    party_open(&p, 1);
+    party_open(&p, 1, _i);
     start(&p, 1, 0, 1);
     struct collective *c = p.members[0].collective;
     ck_ok_e(give_before(&p, 0, 0, 0, &e));
@@ -344,17 +344,17 @@ Suite *test_suite(void)
     Suite *s = suite_create("collective_steps");
     TCase *t = tcase_create("steps");
     tcase_set_timeout(t, 60);
-    tcase_add_test(t, members_that_train_at_the_same_time_have_the_bits_of_a_parameter_server);
-    tcase_add_test(t, the_update_is_made_without_the_thread_that_trains);
-    tcase_add_test(t, sums_that_did_not_come_with_an_answer_are_fetched);
-    tcase_add_test(t, an_answer_has_the_sum_if_it_is_complete_in_time);
-    tcase_add_test(t, no_member_passes_a_step_that_the_other_has_not_begun);
-    tcase_add_test(t, a_member_that_goes_on_needs_nothing_more_of_this_step);
-    tcase_add_test(t, a_gradient_is_given_as_far_as_it_is_complete);
-    tcase_add_test(t, sums_come_with_the_replies_to_the_last_gradient_of_a_step);
-    tcase_add_test(t, one_thread_fetches_the_sums_of_a_step);
-    tcase_add_test(t, the_thread_that_trains_is_expected_in_this_step_and_the_next);
-    tcase_add_test(t, no_update_is_made_while_the_state_is_read);
+    tcase_add_loop_test(t, members_that_train_at_the_same_time_have_the_bits_of_a_parameter_server, 0, TRANSPORTS);
+    tcase_add_loop_test(t, the_update_is_made_without_the_thread_that_trains, 0, TRANSPORTS);
+    tcase_add_loop_test(t, sums_that_did_not_come_with_an_answer_are_fetched, 0, TRANSPORTS);
+    tcase_add_loop_test(t, an_answer_has_the_sum_if_it_is_complete_in_time, 0, TRANSPORTS);
+    tcase_add_loop_test(t, no_member_passes_a_step_that_the_other_has_not_begun, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_member_that_goes_on_needs_nothing_more_of_this_step, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_gradient_is_given_as_far_as_it_is_complete, 0, TRANSPORTS);
+    tcase_add_loop_test(t, sums_come_with_the_replies_to_the_last_gradient_of_a_step, 0, TRANSPORTS);
+    tcase_add_loop_test(t, one_thread_fetches_the_sums_of_a_step, 0, TRANSPORTS);
+    tcase_add_loop_test(t, the_thread_that_trains_is_expected_in_this_step_and_the_next, 0, TRANSPORTS);
+    tcase_add_loop_test(t, no_update_is_made_while_the_state_is_read, 0, TRANSPORTS);
     suite_add_tcase(s, t);
     return s;
 }
