@@ -32,8 +32,9 @@ CONTENDERS = {
     "Trainyard, synchronous, all through TCP": (5000, ["ours.py", "--ps", "--sync", "--tcp"]),
     "Trainyard, synchronous, all through TCP, no TLS": (10000, ["ours.py", "--ps", "--sync", "--tcp", "--insecure"]),
     "TensorFlow 1 SyncReplicasOptimizer": (1500, ["ps_tf1.py", "--sync"]),
-    "Trainyard, MultiWorkerMirrored": (5000, ["ours.py", "--members"]),
-    "Trainyard, MultiWorkerMirrored, no TLS": (10000, ["ours.py", "--members", "--insecure"]),
+    "Trainyard, MultiWorkerMirrored": (10000, ["ours.py", "--members"]),
+    "Trainyard, MultiWorkerMirrored, all through TCP": (5000, ["ours.py", "--members", "--tcp"]),
+    "Trainyard, MultiWorkerMirrored, all through TCP, no TLS": (10000, ["ours.py", "--members", "--tcp", "--insecure"]),
     "TensorFlow MultiWorkerMirroredStrategy, 1 step a call": (1500, ["tf_mwms.py", "--per", "1"]),
     "TensorFlow MultiWorkerMirroredStrategy, 10 steps a call": (2500, ["tf_mwms.py", "--per", "10"]),
     "PyTorch DistributedDataParallel, gloo": (3000, ["torch_ddp.py"]),
@@ -56,9 +57,11 @@ RATIOS = [
     ("Trainyard, synchronous, all through TCP, no TLS", "TensorFlow 1 SyncReplicasOptimizer", 8),
     ("Trainyard, MultiWorkerMirrored", "TensorFlow MultiWorkerMirroredStrategy, 1 step a call", None),
     ("Trainyard, MultiWorkerMirrored", "PyTorch DistributedDataParallel, gloo", None),
-    ("Trainyard, MultiWorkerMirrored, no TLS", "TensorFlow MultiWorkerMirroredStrategy, 1 step a call", 8),
-    ("Trainyard, MultiWorkerMirrored, no TLS", "TensorFlow MultiWorkerMirroredStrategy, 10 steps a call", None),
-    ("Trainyard, MultiWorkerMirrored, no TLS", "PyTorch DistributedDataParallel, gloo", 5),
+    ("Trainyard, MultiWorkerMirrored, all through TCP", "TensorFlow MultiWorkerMirroredStrategy, 1 step a call", None),
+    ("Trainyard, MultiWorkerMirrored, all through TCP", "PyTorch DistributedDataParallel, gloo", None),
+    ("Trainyard, MultiWorkerMirrored, all through TCP, no TLS", "TensorFlow MultiWorkerMirroredStrategy, 1 step a call", 8),
+    ("Trainyard, MultiWorkerMirrored, all through TCP, no TLS", "TensorFlow MultiWorkerMirroredStrategy, 10 steps a call", None),
+    ("Trainyard, MultiWorkerMirrored, all through TCP, no TLS", "PyTorch DistributedDataParallel, gloo", 5),
 ]
 # ours, theirs, at most: CPU time of a step
 CPU_RATIOS = [("Trainyard, 1 ps + 2 workers", "Trainyard, one process", 1.3)]

@@ -2,7 +2,7 @@
 
 --twice: two jobs of one process each at once, their steps added: the most that two trainers can do on this machine.
 --sync: the gradients of both workers make one update; steps are updates.
---tcp: gradients travel through gRPC, as between two hosts. Without it workers and ps, being on one host, share memory for them.
+--tcp: gradients travel through gRPC, as between two hosts. Without it processes on one host share memory for them.
 
 Steps are counted by the ps itself (trainyard_ps_step of its /metrics; in one process trainyard_worker_steps_total; with --members the
 chief's trainyard_global_step, the step that all members have made) and read from outside, every 50 ms, as a monitoring system would: when the warm-up is over, and until enough steps are done. Then the job is stopped
@@ -89,12 +89,12 @@ def manifest(out, a):
 
 
 def without_shared_memory(trainyard, folder):
-    """A folder of programs in which trainyard-ps is told not to share memory."""
+    """A folder of programs that are told not to share memory."""
     programs = os.path.dirname(os.path.abspath(trainyard))
-    os.symlink(programs + "/trainyard-worker", folder + "/trainyard-worker")
-    with open(folder + "/trainyard-ps", "w") as f:
-        f.write(f'#!/bin/sh\nexec "{programs}/trainyard-ps" --no-shared-memory "$@"\n')
-    os.chmod(folder + "/trainyard-ps", 0o755)
+    for name in ("trainyard-ps", "trainyard-worker"):
+        with open(f"{folder}/{name}", "w") as f:
+            f.write(f'#!/bin/sh\nexec "{programs}/{name}" --no-shared-memory "$@"\n')
+        os.chmod(f"{folder}/{name}", 0o755)
     return {"TRAINYARD_BIN_DIR": folder}
 
 
