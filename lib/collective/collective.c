@@ -119,6 +119,7 @@ void collective_free(struct collective *c)
     reduction_unref(c->now);
     reduction_unref(c->next);
     reduction_unref(c->last);
+    reduction_unref(c->lent.to);
     reduction_frame_unref(c->frame);
     giving_fini(&c->giving);
     view_fini(&c->view);
@@ -227,6 +228,10 @@ int collective_enter(struct collective *c, int64_t at, int64_t next_at, int64_t 
 {
     if (enter_step(c, at, next_at, wait_ms, e) < 0)
         return -1;
+    if (lent_take_back(&c->lent, e) < 0) {
+        collective_leave(c);
+        return -1;
+    }
     share_prepare(c);
     return 0;
 }
@@ -254,6 +259,6 @@ void collective_leave(struct collective *c)
         if (g->sums)
             c->fetcher = FETCHER_NONE;
     }
-    reduction_unref(TAKE(g->to));
+    c->lent = (struct lent_gradient){ .to = TAKE(g->to), .ordinal = g->ordinal };
     collective_changed_here(c);
 }

@@ -61,7 +61,8 @@ size_t collective_shared(struct collective *c); /* members whose gradients come 
 void collective_leave(struct collective *c);    /* also after a failure, and when it was not entered */
 /* Between the two: gives the gradient of an ordinal of the step. collective_give sends what lies in chunks that are
  * complete from the float `from` on, does not block, and is called with a lower `from` as more is complete.
- * collective_given, after collective_give with 0, blocks until all owners have it; the memory may then be reused.
+ * collective_given, after collective_give with 0, blocks until all owners have it. The memory must stay as it is until
+ * the next collective_enter has entered a step, or collective_free.
  * ERR_PENDING: some owners do not have it; it must be given again later, if the step is not over then. */
 void collective_give(struct collective *c, int64_t ordinal, const float *gradient, size_t from);
 MUST_USE int collective_given(struct collective *c, struct err *e);

@@ -64,10 +64,9 @@ static bool give_own(struct collective *c, struct given_gradient *g, size_t chun
 {
     const struct chunk_range *r = &reduction_frame(g->to)->chunks[chunk];
     struct one_range range = { .data = g->gradient + r->from, .size = (r->to - r->from) * sizeof(float) };
-    struct bytes_in bytes = one_range(&range);
     bool complete;
     struct err e = { 0 };
-    if (reduction_add(g->to, chunk, g->ordinal, &bytes, &complete, &e) < 0) {
+    if (reduction_lend(g->to, chunk, g->ordinal, range, &complete, &e) < 0) {
         MUTEX_GUARD(&c->lock);
         collective_fail(c, &e);
     }
@@ -176,6 +175,18 @@ static int give_finish(struct collective *c, struct given_gradient *g, size_t ch
     if (wants && err_is(&cause, ERR_PENDING)) /* the owner has the gradient */
         return 0;
     return err_set(e, cause.code, "%s", cause.msg);
+}
+
+int lent_take_back(struct lent_gradient *l, struct err *e)
+{
+    int rc = 0;
+    if (l->to == NULL)
+        return 0;
+    const struct reduction_frame *f = reduction_frame(l->to);
+    for (size_t i = f->own_first; i < f->own_end && rc == 0; i++)
+        rc = reduction_keep(l->to, i, l->ordinal, e);
+    reduction_unref(TAKE(l->to));
+    return rc;
 }
 
 void giving_end(struct collective *c)

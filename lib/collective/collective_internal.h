@@ -82,6 +82,12 @@ struct given_gradient {
     size_t ncalls;
 };
 
+/* The gradient that was given last: its chunks of this member are read when their turn comes. */
+struct lent_gradient {
+    struct reduction *to; /* NULL: none */
+    int64_t ordinal;
+};
+
 /* Who fetches the sums of the step. */
 enum sum_fetcher { FETCHER_NONE, FETCHER_TRAINER, FETCHER_OWN /* the member's own thread */ };
 
@@ -91,6 +97,7 @@ struct collective {
     struct rpc_method methods[SHARD_METHODS]; /* of the service */
     struct thread thread;
     struct given_gradient giving;
+    struct lent_gradient lent;   /* likewise of the thread that trains */
     struct share *share;         /* NULL: no memory is shared. Only the thread that trains uses it */
     struct slot_server *sharers; /* members that share memory with this one */
 
@@ -150,6 +157,8 @@ bool collective_over(const struct collective *c, uint64_t epoch);
 /* ---- collective_give.c ---- */
 void giving_begin(struct collective *c, int64_t next_at); /* under the lock */
 void giving_end(struct collective *c);                    /* no call is in flight then */
+/* The memory of the gradient is not read any more. ERR_NOMEM: no longer than that. */
+MUST_USE int lent_take_back(struct lent_gradient *l, struct err *e);
 void giving_fini(struct given_gradient *g);
 
 /* ---- collective_step.c ---- */
@@ -219,7 +228,7 @@ struct transfer_request {
 MUST_USE int transfer_check_view(const struct transfer_request *x, struct err *e);
 /* A gradient is added between the two. *ret NULL: the step is over, with this gradient from elsewhere. */
 MUST_USE int transfer_begin(const struct transfer_request *x, struct reduction **ret, struct err *e);
-MUST_USE int transfer_add(const struct transfer_request *x, struct reduction *r, struct bytes_in *bytes, struct err *e);
+void transfer_end(const struct transfer_request *x, struct reduction *r, bool added, bool complete);
 /* Under the lock: 1: a gradient that was added can be answered, with the sum *ret of its chunk (borrowed), or without
  * one (NULL): this member has begun the step. 0: not yet, *ret_missing says why. */
 MUST_USE int transfer_answered(const struct transfer_request *x, struct reduction **ret, const char **ret_missing,

@@ -98,12 +98,10 @@ int transfer_begin(const struct transfer_request *x, struct reduction **ret, str
     return 0;
 }
 
-int transfer_add(const struct transfer_request *x, struct reduction *r, struct bytes_in *bytes, struct err *e)
+void transfer_end(const struct transfer_request *x, struct reduction *r, bool added, bool complete)
 {
     struct collective *c = x->c;
-    bool complete;
-    int rc = reduction_add(r, x->q->index, x->q->ordinal, bytes, &complete, e);
-    if (rc == 0)
+    if (added)
         reduction_delivered(r, x->q->ordinal);
     reduction_unref(r);
     MUTEX_GUARD(&c->lock);
@@ -112,7 +110,6 @@ int transfer_add(const struct transfer_request *x, struct reduction *r, struct b
         collective_changed(c);
     else if (c->adders == 0)
         cond_broadcast(&c->changed);
-    return rc;
 }
 
 static int add_gradient(const struct transfer_request *x, struct err *e)
@@ -120,9 +117,14 @@ static int add_gradient(const struct transfer_request *x, struct err *e)
     struct reduction *r;
     struct payload_walk walk;
     struct bytes_in bytes = codec_payload(x->message, &walk);
+    bool complete;
     if (transfer_begin(x, &r, e) < 0)
         return -1;
-    return r != NULL ? transfer_add(x, r, &bytes, e) : 0;
+    if (r == NULL)
+        return 0; /* applied already, with this gradient from elsewhere */
+    int rc = reduction_add(r, x->q->index, x->q->ordinal, &bytes, &complete, e);
+    transfer_end(x, r, rc == 0, complete);
+    return rc;
 }
 
 /* ---- sums ---- */

@@ -310,11 +310,13 @@ static void *chunk_at(const struct slot_client *client, uint64_t vector_at, cons
                : NULL;
 }
 
+/* *ret: what the gradient is lent to, with a reference; or NULL. */
 static int take_gradient(const struct transfer_request *x, const struct slot_client *client, uint64_t gradient_at,
-                         struct err *e)
+                         struct reduction **ret, struct err *e)
 {
     struct reduction *r;
     struct one_range range = { 0 };
+    bool complete;
     if (transfer_begin(x, &r, e) < 0)
         return -1;
     if (r == NULL)
@@ -325,8 +327,21 @@ static int take_gradient(const struct transfer_request *x, const struct slot_cli
         range.data = chunk_at(client, gradient_at, chunk);
         range.size = range.data != NULL ? (chunk->to - chunk->from) * sizeof(float) : 0;
     }
-    struct bytes_in bytes = one_range(&range);
-    return transfer_add(x, r, &bytes, e);
+    *ret = reduction_ref(r);
+    int rc = reduction_lend(r, x->q->index, x->q->ordinal, range, &complete, e);
+    transfer_end(x, r, rc == 0, complete);
+    return rc;
+}
+
+/* The memory of the sender is not needed any more. */
+static void keep_gradient(const struct transfer_request *x, struct reduction *r)
+{
+    struct err e = { 0 };
+    if (r != NULL && reduction_keep(r, x->q->index, x->q->ordinal, &e) < 0) {
+        MUTEX_GUARD(&x->c->lock);
+        collective_fail(x->c, &e);
+    }
+    reduction_unref(r);
 }
 
 /* *ret: the sum, with a reference; NULL: none is wanted. */
@@ -350,11 +365,13 @@ static int await_answerable(const struct transfer_request *x, struct reduction *
 static int serve_transfer(const struct transfer_request *x, const struct slot_client *client,
                           const struct transfer_slot_request *q, struct err *e)
 {
-    struct reduction *r = NULL;
-    if (take_gradient(x, client, q->gradient_at, e) < 0 || await_answerable(x, &r, e) < 0)
-        return -1;
-    if (r == NULL)
-        return 0;
+    struct reduction *lent = NULL, *r = NULL;
+    int rc = take_gradient(x, client, q->gradient_at, &lent, e);
+    if (rc == 0)
+        rc = await_answerable(x, &r, e);
+    keep_gradient(x, lent);
+    if (rc < 0 || r == NULL)
+        return rc;
     const struct chunk_range *chunk = &reduction_frame(r)->chunks[q->chunk];
     void *to = chunk_at(client, q->sums_at, chunk);
     if (to != NULL)

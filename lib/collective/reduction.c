@@ -9,11 +9,16 @@
 #include "shard/float_reader.h"
 #include "shard/update_kernel.h"
 
+/* A gradient that came before its turn: a copy, or memory of who gave it. */
+struct early {
+    const float *floats; /* NULL: none waits */
+    float *copy;
+};
 struct own_chunk {
     struct mutex lock;
-    int64_t next;    /* the gradients below are in the sum */
-    float **waiting; /* [end - at]: those that came before their turn, or NULL */
-    bool *has;       /* [end - at] */
+    int64_t next;        /* the gradients below are in the sum */
+    struct early *early; /* [end - at] */
+    bool *has;           /* [end - at] */
 };
 
 struct reduction {
@@ -103,7 +108,7 @@ int reduction_new(struct reduction_frame *f, int64_t at, struct reduction **ret,
         mutex_init(&r->own[i].lock);
         r->own[i].next = at;
         r->own[i].has = xcalloc((size_t)reduction_size(r), sizeof(bool));
-        r->own[i].waiting = xcalloc((size_t)reduction_size(r), sizeof(float *));
+        r->own[i].early = xcalloc((size_t)reduction_size(r), sizeof(struct early));
     }
     *ret = r;
     return 0;
@@ -118,8 +123,8 @@ struct reduction *reduction_ref(struct reduction *r)
 static void own_fini(const struct reduction *r, struct own_chunk *c)
 {
     for (int64_t i = 0; i < reduction_size(r); i++)
-        free(c->waiting[i]);
-    free(c->waiting);
+        free(c->early[i].copy);
+    free(c->early);
     free(c->has);
     mutex_fini(&c->lock);
 }
@@ -220,8 +225,7 @@ static int sum_bytes(const struct reduction *r, const struct chunk_range *c, int
     return 0;
 }
 
-static int keep_bytes(const struct reduction *r, struct own_chunk *own, const struct chunk_range *c, int64_t ordinal,
-                      struct bytes_in *bytes, struct err *e)
+static int keep_bytes(struct early *early, const struct chunk_range *c, struct bytes_in *bytes, struct err *e)
 {
     void *memory;
     struct float_reader reader = { .in = bytes };
@@ -231,16 +235,18 @@ static int keep_bytes(const struct reduction *r, struct own_chunk *own, const st
     auto_free float *copy = memory;
     if (!floats_copy(&reader, copy, n))
         return err_set(e, ERR_INTERNAL, "a gradient ended within its chunk");
-    own->waiting[ordinal - r->at] = TAKE(copy);
+    early->floats = early->copy = TAKE(copy);
     return 0;
 }
 
 /* Those that have come before their turn. */
 static void sum_waiting(const struct reduction *r, struct own_chunk *own, const struct chunk_range *c)
 {
-    for (; own->next < r->end && own->waiting[own->next - r->at] != NULL; own->next++) {
-        auto_free float *gradient = TAKE(own->waiting[own->next - r->at]);
-        sum_floats(r, own->next, c->from, gradient, c->to - c->from);
+    for (; own->next < r->end && own->early[own->next - r->at].floats != NULL; own->next++) {
+        struct early *early = &own->early[own->next - r->at];
+        sum_floats(r, own->next, c->from, early->floats, c->to - c->from);
+        free(early->copy);
+        *early = (struct early){ 0 };
     }
 }
 
@@ -280,26 +286,75 @@ static int check_add(const struct reduction *r, size_t chunk, int64_t ordinal, c
     return 0;
 }
 
+/* A gradient in a chunk. lent: the same as in bytes, in one piece that stays; or NULL. */
+struct gradient_part {
+    size_t chunk;
+    int64_t ordinal;
+    struct bytes_in *bytes;
+    const float *lent;
+};
+
+/* Under the chunk's lock. */
+static int take_part(struct reduction *r, struct own_chunk *own, const struct gradient_part *p, struct err *e)
+{
+    const struct chunk_range *c = &r->frame->chunks[p->chunk];
+    struct early *early = &own->early[p->ordinal - r->at];
+    if (!atomic_load(&r->open) || p->ordinal != own->next) {
+        early->floats = p->lent;
+        return p->lent != NULL ? 0 : keep_bytes(early, c, p->bytes, e);
+    }
+    if (sum_bytes(r, c, p->ordinal, p->bytes, e) < 0)
+        return -1;
+    own->next++;
+    return 0;
+}
+
+static int add_part(struct reduction *r, const struct gradient_part *p, bool *ret_complete, struct err *e)
+{
+    *ret_complete = false;
+    if (check_add(r, p->chunk, p->ordinal, p->bytes, e) < 0)
+        return -1;
+    struct own_chunk *own = &r->own[p->chunk - r->frame->own_first];
+    MUTEX_GUARD(&own->lock);
+    if (own->has[p->ordinal - r->at])
+        return 0;
+    if (take_part(r, own, p, e) < 0)
+        return -1;
+    own->has[p->ordinal - r->at] = true;
+    if (atomic_load(&r->open))
+        sum_waiting(r, own, &r->frame->chunks[p->chunk]);
+    *ret_complete = note_sum(r, own, p->chunk);
+    return 0;
+}
+
 int reduction_add(struct reduction *r, size_t chunk, int64_t ordinal, struct bytes_in *bytes, bool *ret_complete,
                   struct err *e)
 {
-    *ret_complete = false;
-    if (check_add(r, chunk, ordinal, bytes, e) < 0)
-        return -1;
-    const struct chunk_range *c = &r->frame->chunks[chunk];
-    struct own_chunk *own = &r->own[chunk - r->frame->own_first];
-    MUTEX_GUARD(&own->lock);
-    if (own->has[ordinal - r->at])
+    return add_part(r, &(struct gradient_part){ chunk, ordinal, bytes, NULL }, ret_complete, e);
+}
+
+int reduction_lend(struct reduction *r, size_t chunk, int64_t ordinal, struct one_range floats, bool *ret_complete,
+                   struct err *e)
+{
+    const float *lent = floats.data;
+    struct bytes_in bytes = one_range(&floats);
+    return add_part(r, &(struct gradient_part){ chunk, ordinal, &bytes, lent }, ret_complete, e);
+}
+
+int reduction_keep(struct reduction *r, size_t chunk, int64_t ordinal, struct err *e)
+{
+    const struct reduction_frame *f = r->frame;
+    if (!reduction_frame_owns(f, chunk) || ordinal < r->at || ordinal >= r->end)
         return 0;
-    bool in_turn = atomic_load(&r->open) && ordinal == own->next;
-    if ((in_turn ? sum_bytes(r, c, ordinal, bytes, e) : keep_bytes(r, own, c, ordinal, bytes, e)) < 0)
-        return -1;
-    own->has[ordinal - r->at] = true;
-    own->next += in_turn;
-    if (atomic_load(&r->open))
-        sum_waiting(r, own, c);
-    *ret_complete = note_sum(r, own, chunk);
-    return 0;
+    const struct chunk_range *c = &f->chunks[chunk];
+    struct own_chunk *own = &r->own[chunk - f->own_first];
+    MUTEX_GUARD(&own->lock);
+    struct early *early = &own->early[ordinal - r->at];
+    if (early->floats == NULL || early->copy != NULL)
+        return 0;
+    struct one_range range = { .data = early->floats, .size = (c->to - c->from) * sizeof(float) };
+    struct bytes_in bytes = one_range(&range);
+    return keep_bytes(early, c, &bytes, e);
 }
 
 void reduction_delivered(struct reduction *r, int64_t ordinal)

@@ -1,9 +1,9 @@
 /* reduction - the gradients of one step in one view on their way to sums: an owner adds those of its chunks, in the
  * order of their ordinals, and takes the sums of all other chunks from their owners.
  *
- * A gradient that comes before its turn is copied and waits. Those of a reduction that is not open wait all: the step
- * before is not applied yet. Reference counted, because answers that are being sent read from it. Thread-safe: each
- * chunk has a lock of its own.
+ * A gradient that comes before its turn waits, in a copy or in memory that is lent. Those of a reduction that is not
+ * open wait all: the step before is not applied yet. Reference counted, because answers that are being sent read from
+ * it. Thread-safe: each chunk has a lock of its own.
  */
 #ifndef TRAINYARD_COLLECTIVE_REDUCTION_H
 #define TRAINYARD_COLLECTIVE_REDUCTION_H
@@ -46,6 +46,11 @@ void reduction_open(struct reduction *r);
  * already changes nothing. *ret_complete: with it the chunk has its sum. ERR_NOMEM, ERR_INPUT. */
 MUST_USE int reduction_add(struct reduction *r, size_t chunk, int64_t ordinal, struct bytes_in *bytes,
                            bool *ret_complete, struct err *e);
+/* The same from memory that stays as it is until reduction_keep, which copies it if it is not in the sum by then. After
+ * ERR_NOMEM of reduction_keep the reduction must not be used any more. */
+MUST_USE int reduction_lend(struct reduction *r, size_t chunk, int64_t ordinal, struct one_range floats,
+                            bool *ret_complete, struct err *e);
+MUST_USE int reduction_keep(struct reduction *r, size_t chunk, int64_t ordinal, struct err *e);
 /* With CHUNK_OF_ALL: the other member has the gradient of this ordinal, and has begun the step. Else nothing. */
 void reduction_delivered(struct reduction *r, int64_t ordinal);
 void reduction_delivered_all(struct reduction *r); /* of all ordinals: it has made the update */

@@ -17,6 +17,7 @@ struct party_member {
     char name[16], address[32];
     uint64_t incarnation;
     _Alignas(64) float vector[FLOATS];
+    float grads[FLOATS]; /* where the members do not share memory */
     struct shard *shard;
     struct collective *collective;
     struct rpc_server *server;
@@ -260,16 +261,23 @@ static inline int transfer(struct party *p, size_t to, const struct transfer_cal
 
 /* ---- steps ---- */
 
+/* The gradient of a member that has entered the step. */
+static inline const float *gradient_of(struct party *p, size_t i, int64_t ordinal)
+{
+    float *shared = collective_gradient(p->members[i].collective);
+    float *grads = shared != NULL ? shared : p->members[i].grads;
+    memset(grads, 0, FLOATS * sizeof(*grads));
+    fill(p->layout, (uint64_t)ordinal + 1, grads);
+    return grads;
+}
+
 /* next_at: as in collective_enter. */
 static inline int give_before(struct party *p, size_t i, int64_t ordinal, int64_t next_at, struct err *e)
 {
     struct collective *c = p->members[i].collective;
-    float own[FLOATS] = { 0 };
     if (collective_enter(c, groups_first(&G, ordinal), next_at, CALL_WAIT_MS, e) < 0)
         return -1;
-    float *shared = collective_gradient(c), *grads = shared != NULL ? shared : own;
-    fill(p->layout, (uint64_t)ordinal + 1, grads);
-    collective_give(c, ordinal, grads, 0);
+    collective_give(c, ordinal, gradient_of(p, i, ordinal), 0);
     int rc = collective_given(c, e);
     collective_leave(c);
     return rc;

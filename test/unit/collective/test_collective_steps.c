@@ -212,14 +212,12 @@ END_TEST
 /* ---- who fetches, and who makes the update ---- */
 
 /* All but the last call of a batch of member i: it gives, and does not leave. */
-static void give_and_stay(struct party *p, size_t i, int64_t ordinal, int64_t next_at, float grads[FLOATS])
+static void give_and_stay(struct party *p, size_t i, int64_t ordinal, int64_t next_at)
 {
     struct collective *c = p->members[i].collective;
     struct err e = { 0 };
-    memset(grads, 0, FLOATS * sizeof(*grads));
-    fill(p->layout, (uint64_t)ordinal + 1, grads);
     ck_ok_e(collective_enter(c, groups_first(&G, ordinal), next_at, CALL_WAIT_MS, &e));
-    collective_give(c, ordinal, grads, 0);
+    collective_give(c, ordinal, gradient_of(p, i, ordinal), 0);
 }
 
 static enum sum_fetcher fetcher_of(struct party *p, size_t i)
@@ -235,9 +233,8 @@ static bool sums_with_replies(struct party *p, int64_t ordinal)
 {
     struct collective *c = p->members[1].collective;
     struct err e = { 0 };
-    float grads[FLOATS];
     bool there;
-    give_and_stay(p, 1, ordinal, ordinal + 1, grads);
+    give_and_stay(p, 1, ordinal, ordinal + 1);
     ck_ok_e(collective_given(c, &e));
     {
         MUTEX_GUARD(&c->lock);
@@ -251,12 +248,11 @@ START_TEST(sums_come_with_the_replies_to_the_last_gradient_of_a_step)
 {
     struct party p;
     struct err e = { 0 };
-    float grads[FLOATS];
     int with_replies = 0;
     party_open(&p, 3, _i);
     start(&p, 1, 0, 7);
     for (int64_t at = 0; at < 2 * EPOCH; at += 2) {
-        give_and_stay(&p, 0, at, at, grads); /* as if one more followed */
+        give_and_stay(&p, 0, at, at); /* as if one more followed */
         ck_assert(!p.members[0].collective->giving.sums);
         ck_ok_e(collective_given(p.members[0].collective, &e));
         collective_leave(p.members[0].collective);
@@ -273,12 +269,11 @@ START_TEST(one_thread_fetches_the_sums_of_a_step)
 {
     struct party p;
     struct err e = { 0 };
-    float grads[FLOATS];
     party_open(&p, 3, _i);
     start(&p, 1, 0, 7);
     given(&p, 0, 0); /* it is not known to come again: the own thread fetches */
     ck_wait(fetcher_of(&p, 0) == FETCHER_OWN);
-    give_and_stay(&p, 0, 0, 2, grads);
+    give_and_stay(&p, 0, 0, 2);
     ck_assert(!p.members[0].collective->giving.sums);
     ck_assert_int_eq(fetcher_of(&p, 0), FETCHER_OWN);
     ck_ok_e(collective_given(p.members[0].collective, &e));

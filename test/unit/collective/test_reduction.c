@@ -24,6 +24,19 @@ static void expect(const struct layout *l, int64_t at, float want[FLOATS])
     }
 }
 
+static bool lend(struct reduction *r, const struct layout *l, size_t chunk, int64_t ordinal, float *g)
+{
+    struct err e = { 0 };
+    bool complete;
+    const struct chunk_range *range = &reduction_frame(r)->chunks[chunk];
+    memset(g, 0, FLOATS * sizeof(*g));
+    fill(l, (uint64_t)ordinal + 1, g);
+    ck_ok_e(reduction_lend(
+        r, chunk, ordinal,
+        (struct one_range){ .data = g + range->from, .size = (range->to - range->from) * sizeof(*g) }, &complete, &e));
+    return complete;
+}
+
 static bool add(struct reduction *r, const struct layout *l, size_t chunk, int64_t ordinal)
 {
     float g[FLOATS] = { 0 };
@@ -89,6 +102,50 @@ START_TEST(gradients_are_added_in_the_order_of_their_ordinals)
                 check_chunk(&p, p.frame->own_first, 4);
                 close_party(&p);
             }
+}
+END_TEST
+
+/* Memory that is lent is read until it is taken back. Bit o of `kept`: that of ordinal o is taken back at once. */
+START_TEST(a_gradient_that_is_lent_is_read_until_it_is_taken_back)
+{
+    static const int64_t ORDERS[][4] = { { 0, 1, 2, 3 }, { 3, 2, 1, 0 }, { 1, 3, 0, 2 }, { 2, 0, 3, 1 } };
+    for (size_t k = 0; k < COUNT_OF(ORDERS); k++)
+        for (unsigned kept = 0; kept < 16; kept++) {
+            struct party p;
+            struct err e = { 0 };
+            float lent[4][FLOATS];
+            open_party(&p, 2, 0, 4);
+            if (k % 2 == 0)
+                reduction_open(p.r);
+            for (size_t i = 0; i < 4; i++) {
+                int64_t o = ORDERS[k][i];
+                ck_assert_int_eq(lend(p.r, p.l, 0, 4 + o, lent[o]), i == 3 && k % 2 == 0);
+                if ((kept >> o & 1) == 0)
+                    continue;
+                ck_ok_e(reduction_keep(p.r, 0, 4 + o, &e));
+                ck_ok_e(reduction_keep(p.r, 0, 4 + o, &e));
+                memset(lent[o], 0xff, sizeof(lent[o]));
+            }
+            reduction_open(p.r);
+            memset(lent, 0xff, sizeof(lent));
+            for (int64_t o = 4; o < 8; o++)
+                ck_ok_e(reduction_keep(p.r, 0, o, &e)); /* nothing is read any more */
+            check_chunk(&p, 0, 4);
+            close_party(&p);
+        }
+}
+END_TEST
+
+START_TEST(what_another_member_adds_is_not_kept)
+{
+    struct party p;
+    struct err e = { 0 };
+    open_party(&p, 2, 0, 4);
+    ck_ok_e(reduction_keep(p.r, 1, 4, &e));
+    ck_ok_e(reduction_keep(p.r, 7, 4, &e));
+    ck_ok_e(reduction_keep(p.r, 0, 3, &e));
+    ck_ok_e(reduction_keep(p.r, 0, 8, &e));
+    close_party(&p);
 }
 END_TEST
 
@@ -206,6 +263,8 @@ Suite *test_suite(void)
     Suite *s = suite_create("reduction");
     TCase *t = tcase_create("reduction");
     tcase_add_test(t, gradients_are_added_in_the_order_of_their_ordinals);
+    tcase_add_test(t, a_gradient_that_is_lent_is_read_until_it_is_taken_back);
+    tcase_add_test(t, what_another_member_adds_is_not_kept);
     tcase_add_test(t, the_last_group_of_an_epoch_is_short);
     tcase_add_test(t, a_gradient_counts_once);
     tcase_add_test(t, it_knows_what_it_has_and_what_is_missing);
