@@ -18,6 +18,12 @@ train() {
 }
 mean() { awk '{s += $1} END{printf "%.5f\n", s / NR}' <<<"$(printf '%s\n' "$@")"; }
 
+# within VALUE OTHER POINTS WHAT: two accuracies differ by at most so many hundredths.
+within() {
+    awk -v a="$1" -v b="$2" -v p="$3" 'BEGIN{d = a - b; exit !(a > 0 && b > 0 && d <= p / 100 && d >= -p / 100)}' ||
+        problem "$4 is $1, not within $3 points of $2"
+}
+
 # six NAME BOUND ARGS...: the mean of six seeds. An asynchronous run is not repeatable: a single seed varies by 0.0017,
 # the mean of three by 0.0010, of six by 0.0007.
 six() {
@@ -64,6 +70,55 @@ test_mnist_first_loss_is_ln_10() {
 
 test_mnist_1_ps_2_workers() { fetched && six one_ps 0.974; }
 test_mnist_2_ps_4_workers() { fetched && six two_ps 0.970 --set replicaSpecs.PS.replicas=2 --replicas worker=4; }
+
+# The job of mnist.yaml without parameter servers: STRATEGY [REPLICASPECS]
+strategy_mnist() {
+    single_mnist
+    sed -i "s/^  strategy:.*/  strategy: {$1}/" "$dir/mnist.yaml"
+    [ $# = 1 ] || echo "  replicaSpecs: {$2}" >>"$dir/mnist.yaml"
+}
+hash_of() { sed -n 's/.*"weights_sha256": "\([0-9a-f]*\)".*/\1/p' "$dir/$1/history.json"; } # RUN
+
+# replicas_of_mnist K: K replicas with batches of 64 are as accurate as one process with batches of K x 64, in the mean of
+# three seeds. Mirrored and MultiWorkerMirrored give the same weights, so only Mirrored, which is faster, trains with all of them.
+replicas_of_mnist() {
+    local seed one=() mirrored=()
+    for seed in 7 8 9; do
+        single_mnist
+        train "one-$1" "$dir/mnist.yaml" "$cache/mnist" $seed --set fit.epochs=5 --set fit.batchSize=$((64 * $1)) || return
+        one+=("$accuracy")
+        strategy_mnist "name: Mirrored, replicas: $1"
+        train "mirrored-$1" "$dir/mnist.yaml" "$cache/mnist" $seed --set fit.epochs=5 || return
+        mirrored+=("$accuracy")
+    done
+    strategy_mnist "name: MultiWorkerMirrored, replicasToAggregate: $1" "Chief: {}, Worker: {replicas: $1}"
+    train "multi-worker-$1" "$dir/mnist.yaml" "$cache/mnist" 7 --set fit.epochs=5 || return
+    echo "    $1 replicas: mean of three seeds $(mean "${mirrored[@]}"), one process $(mean "${one[@]}")"
+    within "$(mean "${mirrored[@]}")" "$(mean "${one[@]}")" 0.3 "mean accuracy of $1 replicas"
+    [ "$accuracy" = "${mirrored[0]}" ] || wrong "the accuracy is $accuracy with $1 workers, ${mirrored[0]} with $1 threads"
+    [ -n "$(hash_of "mirrored-$1-7")" ] && [ "$(hash_of "mirrored-$1-7")" = "$(hash_of "multi-worker-$1-7")" ] ||
+        wrong "$1 workers and $1 threads give different weights"
+}
+test_mnist_2_replicas() { fetched && replicas_of_mnist 2; }
+test_mnist_4_replicas() { fetched && replicas_of_mnist 4; }
+
+# Asynchronous updates of two workers lose at most 0.5 points. Those of as many examples as a synchronous one may not be
+# better by more, either. With the same fit.batchSize there are twice as many, so these may be better.
+test_mnist_async_is_as_accurate_as_sync() {
+    fetched || return
+    local seed sync=() update=() batch=()
+    for seed in 7 8 9; do
+        train sync "$examples/mnist.yaml" "$cache/mnist" $seed --set fit.epochs=5 --set 'strategy={updates: sync, replicasToAggregate: 2}' || return
+        sync+=("$accuracy")
+        train async-128 "$examples/mnist.yaml" "$cache/mnist" $seed --set fit.epochs=5 --set fit.batchSize=128 || return
+        update+=("$accuracy")
+        train async-64 "$examples/mnist.yaml" "$cache/mnist" $seed --set fit.epochs=5 || return
+        batch+=("$accuracy")
+    done
+    echo "    mean of three seeds: sync 2 x 64 $(mean "${sync[@]}"), async 128 $(mean "${update[@]}"), async 64 $(mean "${batch[@]}")"
+    within "$(mean "${update[@]}")" "$(mean "${sync[@]}")" 0.5 "mean accuracy of asynchronous updates of 128 examples"
+    at_least "$(mean "${batch[@]}")" "$(awk -v s="$(mean "${sync[@]}")" 'BEGIN{print s - 0.005}')" "mean accuracy of asynchronous updates of 64 examples"
+}
 
 test_fashion_mnist() {
     fetched || return
