@@ -16,6 +16,9 @@ enum { JOB_EXAMPLES = 40, JOB_BATCH = 4, JOB_BATCHES = 10 };
 #define JOB_UID            "job-1"
 #define COUNTING_OPTIMIZER "Counting"
 
+static const char SMALL_LAYERS[] =
+    "[{Dense: {units: 3, kernel_initializer: zeros}}, {Dense: {units: 1, kernel_initializer: zeros}}]";
+
 struct job_fixture {
     char dir[64];
     struct job *job;
@@ -37,7 +40,7 @@ static inline void write_rows(const char *dir, const char *name)
 }
 
 /* fit: the content of `fit: {...}` besides batchSize, as "epochs: 2". */
-static inline void job_open(struct job_fixture *f, const char *optimizer, const char *fit)
+static inline void job_open_layers(struct job_fixture *f, const char *layers, const char *optimizer, const char *fit)
 {
     struct err e = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;
@@ -46,13 +49,12 @@ static inline void job_open(struct job_fixture *f, const char *optimizer, const 
     write_rows(f->dir, "train.csv");
     buf_printf(&text,
                "apiVersion: trainyard.dev/v1alpha1\nkind: TrainJob\nmetadata: {name: small}\nspec:\n"
-               "  model: {inputShape: [4], layers: [{Dense: {units: 3, kernel_initializer: zeros}}, "
-               "{Dense: {units: 1, kernel_initializer: zeros}}]}\n"
+               "  model: {inputShape: [4], layers: %s}\n"
                "  compile: {optimizer: %s, loss: mse}\n"
                "  data: {train: {format: csv, files: [train.csv]}, validation: {format: csv, files: [train.csv]}}\n"
                "  fit: {batchSize: %d, seed: 7, %s}\n"
                "  checkpoint: {everySteps: 1000000, keep: 2}\n  summaries: {everySteps: 5}\n",
-               optimizer, JOB_BATCH, fit);
+               layers, optimizer, JOB_BATCH, fit);
     ck_ok_e(job_parse(text.data, text.len, "small.yaml", &f->job, &e));
     ck_ok_e(model_build(&f->job->model, &f->job->compile, f->dir, &f->model, &e));
     f->layout = layout_new(f->model);
@@ -63,6 +65,11 @@ static inline void job_open(struct job_fixture *f, const char *optimizer, const 
                                        .examples = JOB_EXAMPLES,
                                        .batch_size = JOB_BATCH,
                                        .shuffle = true };
+}
+
+static inline void job_open(struct job_fixture *f, const char *optimizer, const char *fit)
+{
+    job_open_layers(f, SMALL_LAYERS, optimizer, fit);
 }
 
 static inline void job_close(struct job_fixture *f)
