@@ -70,4 +70,7 @@ test_long_all_at_once_and_again() { # everything dies, three times; `trainyard r
     want_count $((epochs * batches))
 }
 
+# shellcheck source=test/fault/members.sh
+. "$root/test/fault/members.sh"
+
 run_tests "$@"
