@@ -90,6 +90,7 @@ START_TEST(the_others_make_the_step_again_when_a_member_is_lost)
     give_all(&p, TURNS, 3, 0, 4);
     given(&p, 0, 4);
     given(&p, 1, 5); /* is lost with its member */
+    ck_wait(place(&p, 2) == 4);
     member_stop(&p, 1);
     stop(&p, 2, 5);
     start(&p, 2, 4, 5);
@@ -197,7 +198,8 @@ START_TEST(a_newcomer_takes_the_state_and_the_steps_since)
     member_init(&p, 2);
     join(&p, 2, 0, 1);
     give_all(&p, OLD, 2, 4, EPOCH); /* training goes on meanwhile */
-    ck_wait(place(&p, 2) >= EPOCH);
+    for (size_t i = 0; i < 3; i++)
+        ck_wait(place(&p, i) >= EPOCH);
     stop(&p, 2, 7);
     all_ordered(&p, 3, begin_at(2, EPOCH, 7, -1));
     const struct order_call third = begin_at(2, EPOCH, 7, 0);

@@ -248,19 +248,18 @@ START_TEST(sums_come_with_the_replies_to_the_last_gradient_of_a_step)
 {
     struct party p;
     struct err e = { 0 };
-    int with_replies = 0;
+    int64_t at = 0;
     party_open(&p, 3, _i);
     start(&p, 1, 0, 7);
-    for (int64_t at = 0; at < 2 * EPOCH; at += 2) {
+    for (bool with_replies = false; !with_replies || at < 2 * EPOCH; at += 2) {
         give_and_stay(&p, 0, at, at); /* as if one more followed */
         ck_assert(!p.members[0].collective->giving.sums);
         ck_ok_e(collective_given(p.members[0].collective, &e));
         collective_leave(p.members[0].collective);
-        with_replies += sums_with_replies(&p, at + 1);
+        with_replies = sums_with_replies(&p, at + 1) || with_replies;
     }
-    ck_assert_int_gt(with_replies, 0);
     for (size_t i = 0; i < 3; i++)
-        check_values(&p, i, 2 * EPOCH);
+        check_values(&p, i, at);
     party_close(&p);
 }
 END_TEST
