@@ -154,8 +154,7 @@ static int finish_call(struct collective *c, struct given_gradient *g, size_t ch
     AUTO(rpc_message) *m = NULL;
     PROTOBUF_AUTO *answer = NULL;
     if (k->shared != NULL)
-        return share_finish(c, k, k->wants_sum ? reduction_sum_of(g->to, chunk) : NULL,
-                            &reduction_frame(g->to)->chunks[chunk], e);
+        return share_finish(c, k, k->wants_sum ? g->to : NULL, chunk, e);
     if (peer_finish(c, k, &m, &answer, e) < 0)
         return -1;
     return k->wants_sum ? take_sum(g, chunk, m, e) : 0;
@@ -167,11 +166,8 @@ static int give_finish(struct collective *c, struct given_gradient *g, size_t ch
     struct err cause = { 0 };
     bool wants = g->calls[chunk].wants_sum;
     g->in_flight--;
-    if (finish_call(c, g, chunk, &cause) == 0) {
-        if (wants)
-            reduction_set_sum(g->to, chunk);
+    if (finish_call(c, g, chunk, &cause) == 0)
         return 0;
-    }
     if (wants && err_is(&cause, ERR_PENDING)) /* the owner has the gradient */
         return 0;
     return err_set(e, cause.code, "%s", cause.msg);

@@ -157,7 +157,7 @@ bool collective_over(const struct collective *c, uint64_t epoch);
 /* ---- collective_give.c ---- */
 void giving_begin(struct collective *c, int64_t next_at); /* under the lock */
 void giving_end(struct collective *c);                    /* no call is in flight then */
-/* The memory of the gradient is not read any more. ERR_NOMEM: no longer than that. */
+/* The memory of the gradient is not read any more. ERR_NOMEM: it may still be. */
 MUST_USE int lent_take_back(struct lent_gradient *l, struct err *e);
 void giving_fini(struct given_gradient *g);
 

@@ -1,5 +1,5 @@
-/* The memory that members of a host share. What is only written here, by the thread that trains, is above "receiving";
- * below are the threads of the slots of others (params/slot_server.h). */
+/* The thread that trains offers and sends; it alone uses struct share. The threads that serve the slots of other
+ * members (params/slot_server.h) receive. */
 #include "collective/collective_share.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ struct share *share_new(size_t floats)
 static void close_all(struct share *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < TRANSFER_SLOTS && s->peers[i].slots[k] != NULL; k++)
+        for (size_t k = 0; k < TRANSFER_SLOTS; k++)
             shm_slot_close(&s->peers[i].slots[k]->base);
     memset(s->peers, 0, sizeof(s->peers));
     s->n = 0;
@@ -113,7 +113,7 @@ static void find_local(struct collective *c, struct local_members *ret)
     }
 }
 
-/* New slots are needed: those of a process that ended are used up, or there is no room. */
+/* Some request has no answer, a member is another process now, or no slots are left. */
 static bool needs_new_memory(struct share *s, const struct local_members *m)
 {
     size_t unknown = 0;
@@ -256,10 +256,9 @@ static bool await_answer(struct collective *c, const struct peer_call *k)
     return true;
 }
 
-int share_finish(struct collective *c, struct peer_call *k, float *sum, const struct chunk_range *range, struct err *e)
+int share_finish(struct collective *c, struct peer_call *k, struct reduction *sum, size_t chunk, struct err *e)
 {
     const struct share *s = c->share;
-    struct transfer_slot_answer a;
     bool there = await_answer(c, k);
     struct share_peer *p = TAKE(k->shared);
     p->busy[k->slot] = false;
@@ -267,14 +266,14 @@ int share_finish(struct collective *c, struct peer_call *k, float *sum, const st
         c->share->unsettled = true;
         return err_set(e, ERR_TIMEOUT, "%s (%s): no answer through shared memory", p->peer->name, p->peer->address);
     }
-    shm_slot_take(&a, &p->slots[k->slot]->answer, sizeof(a));
-    a.text[sizeof(a.text) - 1] = '\0';
-    enum err_code code = a.code >= ERR_NONE && a.code <= ERR_INTERNAL ? (enum err_code)a.code : ERR_INTERNAL;
-    if (code != ERR_NONE)
-        return err_set(e, code, "%s (%s): %s", p->peer->name, p->peer->address, a.text);
-    if (sum != NULL)
-        memcpy(sum, s->region->data + s->plan.sums_at + range->from * sizeof(float),
-               (range->to - range->from) * sizeof(float));
+    if (shm_slot_error(&p->slots[k->slot]->base, e) < 0)
+        return err_wrap(e, "%s (%s)", p->peer->name, p->peer->address);
+    if (sum == NULL)
+        return 0;
+    const struct chunk_range *range = &reduction_frame(sum)->chunks[chunk];
+    memcpy(reduction_sum_of(sum, chunk), s->region->data + s->plan.sums_at + range->from * sizeof(float),
+           (range->to - range->from) * sizeof(float));
+    reduction_set_sum(sum, chunk);
     return 0;
 }
 
@@ -380,16 +379,13 @@ static int serve_transfer(const struct transfer_request *x, const struct slot_cl
     return to != NULL ? 0 : err_set(e, ERR_INPUT, "a sum beyond its shared memory");
 }
 
-void share_serve(void *user, const struct slot_client *client, struct shm_slot *base)
+int share_serve(void *user, const struct slot_client *client, struct shm_slot *slot, struct err *e)
 {
-    struct transfer_slot *slot = (struct transfer_slot *)(void *)base;
     struct transfer_slot_request q;
-    struct transfer_slot_answer a = { 0 };
-    struct err e = { .code = ERR_NONE };
     struct rpc_caller caller = { .incarnation = client->incarnation };
     Trainyard__V1__TransferRequest request = TRAINYARD__V1__TRANSFER_REQUEST__INIT;
     const struct transfer_request x = { .c = user, .caller = &caller, .q = &request };
-    shm_slot_take(&q, &slot->request, sizeof(q));
+    shm_slot_take(&q, &((struct transfer_slot *)(void *)slot)->request, sizeof(q));
     str_fmt(caller.name, sizeof(caller.name), "%s", client->sender);
     caller.generation = q.generation;
     request.view = q.view;
@@ -398,9 +394,5 @@ void share_serve(void *user, const struct slot_client *client, struct shm_slot *
     request.index = q.chunk;
     request.wait_ms = q.wait_ms;
     request.want_sum = q.want_sum != 0;
-    if (serve_transfer(&x, client, &q, &e) < 0) {
-        a.code = (int32_t)e.code;
-        str_fmt(a.text, sizeof(a.text), "%s", e.msg);
-    }
-    memcpy(&slot->answer, &a, a.code == ERR_NONE ? offsetof(struct transfer_slot_answer, text) : sizeof(a));
+    return serve_transfer(&x, client, &q, e);
 }

@@ -26,8 +26,8 @@ float *share_gradient(const struct share *s);
 enum share_start { SHARE_NOT, SHARE_STARTED, SHARE_FULL };
 /* SHARE_NOT: this member, or this gradient, is not in shared memory. SHARE_FULL: no slot is free. */
 enum share_start share_start(struct collective *c, struct peer_call *k, const struct transfer *t);
-/* Waits for the answer. sum: the floats of this range, or NULL: none is wanted. Errors name the member. */
-MUST_USE int share_finish(struct collective *c, struct peer_call *k, float *sum, const struct chunk_range *range,
+/* Waits for the answer. sum: gets the sum of the chunk; NULL: none is wanted. Errors name the member. */
+MUST_USE int share_finish(struct collective *c, struct peer_call *k, struct reduction *sum, size_t chunk,
                           struct err *e);
 
 /* ---- the member that receives ---- */

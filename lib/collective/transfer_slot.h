@@ -8,8 +8,8 @@
 
 #include "params/slot_server.h"
 
-/* Raise TRANSFER_SLOT_VERSION when the structures below or the codes of base/err.h change. */
-enum { TRANSFER_SLOT_VERSION = 1, TRANSFER_SLOT_TEXT_MAX = 240, TRANSFER_SLOTS = 2 /* of a member at another one */ };
+/* Raise TRANSFER_SLOT_VERSION when struct shm_slot, the structures below or the codes of base/err.h change. */
+enum { TRANSFER_SLOT_VERSION = 1, TRANSFER_SLOTS = 2 /* of a member at another one */ };
 
 struct transfer_slot_request {
     uint64_t generation, view;
@@ -18,15 +18,9 @@ struct transfer_slot_request {
     uint8_t want_sum;
     uint64_t gradient_at, sums_at; /* bytes from the start of the region: vectors */
 };
-struct transfer_slot_answer { /* of trainyard.v1.TransferReply, or the error */
-    uint64_t incarnation, generation;
-    int32_t code; /* enum err_code */
-    char text[TRANSFER_SLOT_TEXT_MAX];
-};
 struct transfer_slot {
     struct shm_slot base;
     alignas(SHM_SLOT_ALIGNMENT) struct transfer_slot_request request;
-    struct transfer_slot_answer answer;
 };
 
 /* The memory of a member, for a vector of so many floats: slots for SLOT_CLIENTS_MAX others, the gradient, the sums. */

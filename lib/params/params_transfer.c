@@ -96,11 +96,9 @@ static int await_slot(struct remote *r, struct ps_connection *conn, int k, int64
 static int take_slot_answer(struct remote *r, const struct request *q, const struct push_slot *slot, struct err *e)
 {
     struct push_slot_answer a;
+    if (shm_slot_error(&slot->base, e) < 0)
+        return -1;
     memcpy(&a, &slot->answer, sizeof(a));
-    a.text[PUSH_SLOT_TEXT_MAX - 1] = '\0';
-    if (a.code != ERR_NONE)
-        return err_set(e, a.code > ERR_NONE && a.code <= ERR_INTERNAL ? (enum err_code)a.code : ERR_INTERNAL, "%s",
-                       a.text);
     if (ps_admit(&r->p, q->conn, a.incarnation, a.generation, e) < 0)
         return -1;
     if (r->ordinal == PULLING)

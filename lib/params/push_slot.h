@@ -8,11 +8,8 @@
 
 #include "params/slot_server.h"
 
-/* Raise PUSH_SLOT_VERSION when the structures below or the codes of base/err.h change. */
-enum {
-    PUSH_SLOT_VERSION = 2,
-    PUSH_SLOT_TEXT_MAX = 240,
-};
+/* Raise PUSH_SLOT_VERSION when struct shm_slot, the structures below or the codes of base/err.h change. */
+enum { PUSH_SLOT_VERSION = 3 };
 
 struct push_slot_request { /* as in the messages of a push, or of a pull of a step */
     int64_t ordinal;       /* -1: a pull */
@@ -23,11 +20,9 @@ struct push_slot_request { /* as in the messages of a push, or of a pull of a st
     uint32_t first, count;            /* segments of the ps */
     uint8_t knows_versions;           /* 1: versions[] holds what the gradient was computed from */
 };
-struct push_slot_answer { /* of trainyard.v1.PushReply, or the error */
+struct push_slot_answer { /* of trainyard.v1.PushReply */
     uint64_t incarnation, generation;
-    int32_t code; /* enum err_code */
     uint8_t duplicate;
-    char text[PUSH_SLOT_TEXT_MAX];
 };
 struct push_slot {
     struct shm_slot base;

@@ -67,22 +67,18 @@ static int serve_request(const struct slot_request *x, bool *ret_duplicate, stru
                               ret_duplicate, e);
 }
 
-void serve_push_slot(void *user, const struct slot_client *client, struct shm_slot *slot)
+int serve_push_slot(void *user, const struct slot_client *client, struct shm_slot *slot, struct err *e)
 {
     struct shard_service *v = user;
     struct slot_request x = { .shard = v->shard, .client = client, .slot = (struct push_slot *)(void *)slot };
-    struct push_slot_answer a = { .incarnation = shard_incarnation(v->shard) };
-    struct err e = { .code = ERR_NONE };
     bool duplicate = false;
     atomic_store_explicit(&v->heard_ms, clock_ms(), memory_order_relaxed);
     shm_slot_take(&x.q, &x.slot->request, sizeof(x.q));
-    a.generation = x.q.generation;
-    if (serve_request(&x, &duplicate, &e) < 0) {
-        a.code = (int32_t)e.code;
-        str_fmt(a.text, sizeof(a.text), "%s", e.msg);
-    }
-    a.duplicate = duplicate;
-    memcpy(&x.slot->answer, &a, a.code == ERR_NONE ? offsetof(struct push_slot_answer, text) : sizeof(a));
+    int rc = serve_request(&x, &duplicate, e);
+    x.slot->answer = (struct push_slot_answer){ .incarnation = shard_incarnation(v->shard),
+                                                .generation = x.q.generation,
+                                                .duplicate = duplicate };
+    return rc;
 }
 
 /* ---- attaching ---- */

@@ -9,10 +9,32 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 void shm_slot_take(void *to, const void *request, size_t n)
 {
     memcpy(to, request, n);
     atomic_signal_fence(memory_order_seq_cst); /* the compiler may not read it again */
+}
+
+void shm_slot_answer(struct shm_slot *s, uint32_t number, const struct err *error)
+{
+    s->code = error != NULL ? (int32_t)error->code : ERR_NONE;
+    if (error != NULL)
+        str_fmt(s->text, sizeof(s->text), "%s", error->msg);
+    shm_slot_post(&s->answered, number);
+}
+
+int shm_slot_error(const struct shm_slot *s, struct err *e)
+{
+    int32_t code;
+    char text[SHM_SLOT_TEXT_MAX];
+    shm_slot_take(&code, &s->code, sizeof(code));
+    if (code == ERR_NONE)
+        return 0;
+    shm_slot_take(text, s->text, sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    return err_set(e, code > ERR_NONE && code <= ERR_INTERNAL ? (enum err_code)code : ERR_INTERNAL, "%s", text);
 }
 
 void shm_slot_wake(_Atomic uint32_t *word)

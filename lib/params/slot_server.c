@@ -51,8 +51,9 @@ static void slot_loop(void *user)
     for (uint32_t number = 0; !atomic_load(&w->over) && !atomic_load(&slot->closed);) {
         if (shm_slot_wait(&slot->asked, number, POLL_MS)) {
             number = atomic_load_explicit(&slot->asked, memory_order_acquire);
-            w->server->serve(w->server->user, &w->client, slot);
-            shm_slot_post(&slot->answered, number);
+            struct err e = { .code = ERR_NONE };
+            int rc = w->server->serve(w->server->user, &w->client, slot, &e);
+            shm_slot_answer(slot, number, rc < 0 ? &e : NULL);
         } else if (client_is_gone(w))
             atomic_store(&w->over, true);
     }

@@ -31,8 +31,9 @@ struct slot_offer {
     uint64_t incarnation;
 };
 
-/* Answers the request of a slot; then the slot is posted as answered. May block; the threads of other slots go on. */
-typedef void slot_serve_fn(void *user, const struct slot_client *client, struct shm_slot *slot);
+/* Handles the request of a slot; then the slot is answered, with the error if it fails. May block; the threads of other
+ * slots go on. */
+typedef int slot_serve_fn(void *user, const struct slot_client *client, struct shm_slot *slot, struct err *e);
 
 struct slot_server;
 struct slot_server *slot_server_new(slot_serve_fn *serve, void *user);

@@ -5,12 +5,11 @@
  *
  * Whatever comes, the ps reads and writes nothing beyond the memory, and its answer has a valid code. The first page
  * with the nonce does not change, and a segment's version stays the number of ordinals that it applied. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "fuzz_must.h"
 #include "params/push_slot.h"
 #include "params/shard_service.h"
 #include "params/shard_service_internal.h"
@@ -33,14 +32,6 @@ static const struct segment_spec SEGMENTS[] = {
     { .id = 6, .offset = FLOATS - 1, .count = 1, .kind = VAR_TRAINABLE },
 };
 static const struct shard_caller CHIEF = { .job_uid = "u", .sender = "chief-0", .generation = 1 };
-
-#define must(condition)                                                                                                \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                                    \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 static struct shard *serving(void)
 {
@@ -134,7 +125,7 @@ static void post(const struct shm_region *region, size_t k, const struct push_sl
     if (!wait || !intact)
         return;
     await(slot, number);
-    must(slot->answer.code >= ERR_NONE && slot->answer.code <= ERR_INTERNAL);
+    must(slot->base.code >= ERR_NONE && slot->base.code <= ERR_INTERNAL);
 }
 
 static void check_shard(struct shard *s, bool intact)

@@ -5,28 +5,19 @@
  *
  * Whatever comes, the member reads and writes nothing beyond the memory, and its answer has a valid code. The first
  * page with the nonce does not change. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "collective/collective_internal.h"
 #include "collective/transfer_slot.h"
+#include "fuzz_must.h"
 #include "params/parameters_codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { FLOATS = 80, REQUESTS_MAX = 64, ANSWER_MS = 10000 };
 #define UID "u"
-
-#define must(condition)                                                                                                \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                                    \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 /* The member worker-0, in view 1 with worker-1, which writes the requests. */
 struct target {
@@ -219,7 +210,7 @@ static void await(struct transfer_slot *slot, uint32_t number)
     int64_t until = clock_ms() + ANSWER_MS;
     while (!shm_slot_wait(&slot->base.answered, number - 1, 100))
         must(clock_ms() < until);
-    must(slot->answer.code >= ERR_NONE && slot->answer.code <= ERR_INTERNAL);
+    must(slot->base.code >= ERR_NONE && slot->base.code <= ERR_INTERNAL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

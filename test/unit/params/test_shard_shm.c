@@ -81,13 +81,13 @@ static struct push_slot *slot_of(const struct shm_region *r)
     return (struct push_slot *)(void *)(r->data + SLOTS_AT);
 }
 
-static const struct push_slot_answer *ask(struct push_slot *s, const struct push_slot_request *q)
+static const struct push_slot *ask(struct push_slot *s, const struct push_slot_request *q)
 {
     uint32_t number = atomic_load(&s->base.asked) + 1;
     s->request = *q;
     shm_slot_post(&s->base.asked, number);
     ck_wait(shm_slot_wait(&s->base.answered, number - 1, 1000));
-    return &s->answer;
+    return s;
 }
 
 static struct push_slot_request request(struct shard *s, int64_t ordinal)
@@ -116,10 +116,10 @@ START_TEST(a_push_through_a_slot_is_applied_once)
         grads[i] = 1;
     struct push_slot_request q = request(p.shard, 3);
     for (int again = 0; again < 2; again++) {
-        const struct push_slot_answer *a = ask(slot_of(r), &q);
-        ck_assert_msg(a->code == ERR_NONE, "%s", a->text);
-        ck_assert_int_eq(a->duplicate, again);
-        ck_assert_uint_eq(a->incarnation, 11);
+        const struct push_slot *s = ask(slot_of(r), &q);
+        ck_assert_msg(s->base.code == ERR_NONE, "%s", s->base.text);
+        ck_assert_int_eq(s->answer.duplicate, again);
+        ck_assert_uint_eq(s->answer.incarnation, 11);
         ck_assert_int_eq(slot_of(r)->versions[0], 1);
         ck_float(values[0], -0.5);
     }
@@ -150,8 +150,8 @@ START_TEST(a_bad_request_is_refused)
     q[8].generation = 0;
     q[9].ordinal = -1;
     for (size_t i = 0; i < COUNT_OF(q); i++)
-        ck_assert_msg(ask(slot_of(r), &q[i])->code != ERR_NONE, "request %zu", i);
-    ck_assert_int_eq(ask(slot_of(r), &good)->code, ERR_NONE); /* and it continues to serve */
+        ck_assert_msg(ask(slot_of(r), &q[i])->base.code != ERR_NONE, "request %zu", i);
+    ck_assert_int_eq(ask(slot_of(r), &good)->base.code, ERR_NONE); /* and it continues to serve */
     ps_close(&p);
 }
 END_TEST
