@@ -77,7 +77,6 @@ strategy_mnist() {
     sed -i "s/^  strategy:.*/  strategy: {$1}/" "$dir/mnist.yaml"
     [ $# = 1 ] || echo "  replicaSpecs: {$2}" >>"$dir/mnist.yaml"
 }
-hash_of() { sed -n 's/.*"weights_sha256": "\([0-9a-f]*\)".*/\1/p' "$dir/$1/history.json"; } # RUN
 
 # replicas_of_mnist K: K replicas with batches of 64 are as accurate as one process with batches of K x 64, in the mean of
 # three seeds. Mirrored and MultiWorkerMirrored give the same weights, so only Mirrored, which is faster, trains with all of them.

@@ -8,17 +8,7 @@ members_job() { # EPOCHS
         -e "s/^  replicaSpecs:/  strategy: {name: MultiWorkerMirrored, replicasToAggregate: 4${MEMBERS:+, $MEMBERS}}\n&/" "$dir/job.yaml"
     updates=$(($1 * 13)) # of 50 batches: 12 of four and one of two
 }
-member() { # ROLE INDEX: the pid of its process of this test
-    pgrep -f -- "$dir/run" | while read -r pid; do
-        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q "\"type\":\"$1\",\"index\":$2" && echo "$pid"
-    done
-}
-step_now() { grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -n 1 | grep -oE '[0-9]+' || echo 0; } # in the log
-is_beyond() { [ "$(step_now)" -gt "$1" ] || ! kill -0 "$pid" 2>/dev/null; }
-# The job makes some more steps.
-goes_on() {
-    wait_for 60 is_beyond $(($(step_now) + 20)) && kill -0 "$pid" 2>/dev/null || problem "the job ended too soon"
-}
+member() { replica_pids run "$1" "$2"; } # ROLE INDEX
 has_lines() { [ "$(grep -cE -- "$2" "$dir/out")" -ge "$1" ]; } # N REGEX
 said() { wait_for 60 has_lines "${2:-1}" "$1" || problem "the log does not say '$1' ${2:-1} times"; }
 # Starts the job, slowly until `end_members`; pid
@@ -120,7 +110,7 @@ test_members_in_other_numbers_train_the_same() {
     sed -E -e 's/epochs: 20/epochs: 60, logEverySteps: 5/; s/replicasToAggregate: 2/replicasToAggregate: 4/; s/everySteps: 50/everySteps: 1/' \
         -e 's/units: 64/units: 2000/' "$data/digits-mwms.yaml" >"$dir/job.yaml"
     want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/quiet" --replicas worker=1 || return
-    want=$(sed -n 's/.*"weights_sha256": "\([0-9a-f]*\)".*/\1/p' "$dir/quiet/history.json")
+    want=$(hash_of quiet)
     cluster="\"127.0.0.1:$(free_port)\",\"127.0.0.1:$(free_port)\",\"127.0.0.1:$(free_port)\""
     pace
     of_cluster 1 >"$dir/worker-1" 2>&1 &
@@ -137,7 +127,7 @@ test_members_in_other_numbers_train_the_same() {
     goes_on
     rm "$dir/paced"
     wait "$pid" || wrong "the job ended with exit code $?"
-    [ -n "$want" ] && grep -q "\"weights_sha256\": \"$want\"" "$dir/run/history.json" || wrong "the weights are not those of one worker"
+    [ -n "$want" ] && [ "$(hash_of run)" = "$want" ] || wrong "the weights are not those of one worker"
     want_line '"step": 1500\b' "$dir/run/finished" # 60 epochs of 100 batches, of which 4 make an update
     want_line '4 batches of 15 examples make a step$'
     [ "$(grep -c 'make a step' "$dir/out")" = 1 ] || wrong "the number of batches of a step is told again"

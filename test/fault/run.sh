@@ -8,11 +8,7 @@ data=$root/deploy/examples
 seconds=${STORM_SECONDS:-12}
 longer=$((seconds > 12 ? seconds / 12 : 1)) # a longer storm has a longer job, so that it does not end before
 
-replicas_of() { # ROLE: pids of its processes of this test
-    pgrep -f -- "$dir/run" | while read -r pid; do
-        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q "\"type\":\"$1\"" && echo "$pid"
-    done
-}
+replicas_of() { replica_pids run "$1"; } # ROLE
 
 # storm ROLES...: kills a random replica of these roles every 0.2-1 s, then lets the job end.
 storm() {

@@ -74,6 +74,19 @@ wait_for() {
         sleep 0.05
     done
 }
+hash_of() { sed -n 's/.*"weights_sha256": "\([0-9a-f]*\)".*/\1/p' "$dir/$1/history.json"; } # RUN
+# replica_pids RUN ROLE [INDEX]: of the processes whose arguments have the folder $dir/RUN
+replica_pids() {
+    pgrep -f -- "$dir/$1" | while read -r pid; do
+        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q "\"type\":\"$2\"${3:+,\"index\":$3}" && echo "$pid"
+    done
+}
+step_now() { grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -n 1 | grep -oE '[0-9]+' || echo 0; } # of the run with its output in $dir/out
+is_beyond() { [ "$(step_now)" -gt "$1" ] || ! kill -0 "$pid" 2>/dev/null; } # STEP
+# goes_on: the run with the launcher $pid makes some more steps.
+goes_on() {
+    wait_for 60 is_beyond $(($(step_now) + 20)) && kill -0 "$pid" 2>/dev/null || problem "the run ended too soon"
+}
 # No process of this test is left: our programs have the scratch folder in their arguments.
 want_no_process() {
     local left

@@ -76,14 +76,14 @@ test_members_all_lost_go_back_to_the_checkpoint() {
     pace
     in_background exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas worker=2
     pid=$!
-    sync_goes_on
+    goes_on
     wait_for 60 shares_memory 0
     wait_for 60 shares_memory 1
-    sync_goes_on
+    goes_on
     pids="$(sync_pid worker 0) $(sync_pid worker 1)"
     # shellcheck disable=SC2086 # two words
     kill -9 $pids
-    sync_goes_on
+    goes_on
     rm "$dir/paced"
     wait $pid || wrong "the run ended with $?"
     want_line '^\[chief-0\] all workers have lost the state: going back to the last checkpoint$'
@@ -99,12 +99,12 @@ test_members_wait_below_the_minimum() {
     pace
     in_background exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas worker=2
     pid=$!
-    sync_goes_on
+    goes_on
     held=$(sync_pid worker 1)
     kill -STOP "$held"
     wait_for 60 grep -q 'waiting [0-9]* s for members: 1 of at least 2 workers are there' "$dir/out" || problem "it does not say what it waits for"
     kill -CONT "$held"
-    sync_goes_on
+    goes_on
     rm "$dir/paced"
     wait $pid || wrong "the run ended with $?"
     [ "$(hash_of faults)" = "$(hash_of quiet)" ] || wrong "the weights differ from those of a quiet run"
@@ -129,7 +129,7 @@ stopped_after_a_while() { # JOB [FLAG...]
     shift
     in_background exec_paced trainyard run "$dir/$job.yaml" --data-dir "$data" --output-dir "$dir/faults" "$@"
     pid=$!
-    sync_goes_on
+    goes_on
     kill -TERM $pid
     wait $pid
     [ $? = 143 ] || problem "$job ended with another code than 143"
@@ -141,11 +141,11 @@ test_members_stopped_together_are_saved_first() {
     members_job 's/epochs: 2/epochs: 100000/; s/everySeconds: 600/everySeconds: 6000/; s/everySteps: 50/everySteps: 5/; s/units: 20000/units: 200/'
     in_background trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas worker=2
     pid=$!
-    sync_goes_on
+    goes_on
     before=$(grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -1 | grep -oE '[0-9]+')
     kill -TERM "$(sync_pid worker 0)" "$(sync_pid worker 1)"
     wait_for 60 grep -q 'one worker restored from' "$dir/out" || problem "the state was not restored"
-    sync_goes_on
+    goes_on
     kill -TERM $pid
     wait $pid
     saved=$(sed -n 's/.* one worker restored from .*model.ckpt-\([0-9]*\),.*/\1/p' "$dir/out" | head -1)
@@ -159,7 +159,7 @@ test_members_a_stopped_worker_leaves() {
     with_ps quiet || return
     in_background trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas worker=2
     pid=$!
-    sync_goes_on
+    goes_on
     kill -TERM "$(sync_pid worker 1)"
     wait_for 60 grep -q 'worker-1 terminates: worker-0 goes on from step' "$dir/out" || problem "the chief does not say that it goes on without it"
     wait $pid || wrong "the run ended with $?"

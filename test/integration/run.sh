@@ -646,9 +646,7 @@ test_killed_worker_restarts_all() {
     pid=$!
     wait_for 60 test -e "$dir/mark" # the job cannot end before the kill
     before=$(pgrep -P $pid | sort)
-    kill -9 "$(pgrep -f -- "trainyard-worker.*$dir/run" | while read -r p; do
-        tr '\0' '\n' <"/proc/$p/environ" | grep -q '"type":"worker","index":1' && echo "$p"
-    done)"
+    kill -9 "$(replica_pids run worker 1)"
     echo killed >"$dir/mark"
     others_run() { after=$(pgrep -P $pid | sort); [ "$(wc -w <<<"$after")" = "$(wc -w <<<"$before")" ] && [ -z "$(comm -12 <(echo "$before") <(echo "$after"))" ]; }
     wait_for 60 others_run || problem "of the processes $(tr '\n' ' ' <<<"$before")there are still $(comm -12 <(echo "$before") <(pgrep -P $pid | sort) | tr '\n' ' ')"

@@ -7,7 +7,6 @@ sync_job() { # [SED]
     sed -E -e 's/^( *)- Dense: \{units: 64.*/\1- Dense: {units: 20000, activation: relu}\n\1- BatchNormalization\n\1- Dropout: {rate: 0.2}\n\1- Dense: {units: 64, activation: relu}/' \
         -e 's/updates: async/updates: sync, replicasToAggregate: 4/; s/epochs: *[0-9]+/epochs: 2/' "$digits" | sed -E "${1:-s/^//}" >"$dir/job.yaml"
 }
-hash_of() { sed -n 's/.*"weights_sha256": "\([0-9a-f]*\)".*/\1/p' "$dir/$1/history.json"; } # RUN
 sync_run() { # RUN [FLAG...]
     local run=$1
     shift
@@ -61,25 +60,13 @@ test_sync_equals_one_process_with_a_larger_batch() {
         wrong "the loss is $(final "$dir/sync" loss), in one process $(final "$dir/large" loss)"
 }
 
-# ROLE [INDEX]: the pid of its process of this test
-sync_pid() {
-    pgrep -f -- "$dir/faults" | while read -r pid; do
-        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q "\"type\":\"$1\",\"index\":${2:-0}" && echo "$pid"
-    done
-}
-# Waits until the run has made some more steps.
-sync_goes_on() {
-    local now
-    now=$(grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -1 | grep -oE '[0-9]+')
-    wait_for 60 sync_is_beyond $((${now:-0} + 20)) && kill -0 "$pid" 2>/dev/null || problem "the run ended too soon"
-}
-sync_is_beyond() { ! kill -0 "$pid" 2>/dev/null || [ "$(grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -1 | grep -oE '[0-9]+')" -gt "$1" ]; }
+sync_pid() { replica_pids faults "$1" "${2:-0}"; } # ROLE [INDEX]
 
 # ROLE [INDEX]: its process is killed, and the one that follows is held for a second.
 sync_kill_and_hold() {
-    sync_goes_on
+    goes_on
     kill -9 "$(sync_pid "$@")"
-    sync_goes_on
+    goes_on
     kill -STOP "$(sync_pid "$@")" && sleep 1 && kill -CONT "$(sync_pid "$@")"
 }
 
@@ -136,7 +123,7 @@ ps_saved_first() { # [STRATEGY]
     sed -E -e "s/epochs: *[0-9]+/epochs: 100000/; s/everySeconds: *[0-9]+/everySeconds: 6000/${1:+; s/updates: async/$1/}" "$digits" >"$dir/job.yaml"
     in_background trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas ps=2,worker=2
     pid=$!
-    sync_goes_on
+    goes_on
     before=$(grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -1 | grep -oE '[0-9]+')
     kill -TERM "$(sync_pid ps 1)"
     wait_for 60 grep -q 'ps restored from' "$dir/out" || problem "it was not restored"
