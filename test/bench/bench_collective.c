@@ -273,7 +273,7 @@ static void pause_for_members(void)
 }
 
 /* The median, in ns. */
-static double run_case(size_t floats, bool share)
+static int64_t run_case(size_t floats, bool share)
 {
     int status;
     pid_t pids[MEMBERS_MAX], chief;
@@ -297,22 +297,15 @@ static double run_case(size_t floats, bool share)
     while (wait(NULL) > 0)
         ;
     qsort(board->ns, n, sizeof(*board->ns), order_ns);
-    return (double)board->ns[n / 2];
+    return board->ns[n / 2];
 }
 
-static void show(const char *how, size_t bytes, const double *ns)
+static void show(const char *how, size_t bytes, int64_t ns[TURNS])
 {
-    double sorted[TURNS];
-    memcpy(sorted, ns, sizeof(sorted));
-    for (int i = 1; i < TURNS; i++)
-        for (int k = i; k > 0 && sorted[k] < sorted[k - 1]; k--) {
-            double x = sorted[k];
-            sorted[k] = sorted[k - 1];
-            sorted[k - 1] = x;
-        }
+    qsort(ns, TURNS, sizeof(*ns), order_ns);
+    double middle = (double)ns[TURNS / 2];
     printf("all-reduce, %lld processes, %8zu KiB, %-13s %8.3f ms (%.3f-%.3f) %6.2f GB/s\n", (long long)members,
-           bytes >> 10, how, sorted[TURNS / 2] / 1e6, sorted[0] / 1e6, sorted[TURNS - 1] / 1e6,
-           (double)bytes / sorted[TURNS / 2]);
+           bytes >> 10, how, middle / 1e6, (double)ns[0] / 1e6, (double)ns[TURNS - 1] / 1e6, (double)bytes / middle);
     fflush(stdout);
 }
 
@@ -349,9 +342,9 @@ int main(int argc, char **argv)
     if (board == MAP_FAILED)
         return 1;
     if (only_kib > 0)
-        printf("%.4f ms\n", run_case((size_t)only_kib * 1024 / sizeof(float), !only_tcp) / 1e6);
+        printf("%.4f ms\n", (double)run_case((size_t)only_kib * 1024 / sizeof(float), !only_tcp) / 1e6);
     for (size_t i = 0; only_kib == 0 && i < COUNT_OF(BYTES); i++) {
-        double ns[2][TURNS];
+        int64_t ns[2][TURNS];
         for (int turn = 0; turn < TURNS; turn++)
             for (int share = 0; share < 2; share++)
                 ns[share][turn] = run_case(BYTES[i] / sizeof(float), share == 1);

@@ -40,11 +40,11 @@ def gloo(a, processes, size):
 
 
 CONTENDERS = {
-    "Trainyard, shared memory": lambda *w: ours(*w),
+    "Trainyard, shared memory": ours,
     "OpenMPI, shared memory": lambda *w: mpi(*w, "vader"),
     "Trainyard, TCP": lambda *w: ours(*w, "--tcp"),
     "Trainyard, TCP with TLS": lambda *w: ours(*w, "--tcp", "--tls"),
-    "gloo, TCP": lambda *w: gloo(*w),
+    "gloo, TCP": gloo,
     "OpenMPI, TCP": lambda *w: mpi(*w, "tcp"),
 }
 
