@@ -56,32 +56,31 @@ static bool blames(const struct coordinator *c)
 }
 
 /* What it holds of the batches that were leased to it here, and are free again. */
-static void claim_own(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
+static void claim_own(struct coordinator *c, struct member *m, struct ordinal_ranges held)
 {
     for (size_t i = 0; i + 1 < held.n; i += 2)
         for (size_t k = 0; k < LEASED_RANGES; k++) {
             const int64_t both[] = { MAX(held.r[i], m->leased.range[k].first),
                                      MIN(held.r[i + 1], m->leased.range[k].end) };
             if (both[0] < both[1])
-                ledger_reclaim(c->ledger, m->number, (struct ordinal_ranges){ .r = both, .n = 2 }, now_ms,
-                               c->config.lease_ms);
+                ledger_reclaim(c->ledger, m->number, (struct ordinal_ranges){ .r = both, .n = 2 });
         }
 }
 
 /* Also what an earlier chief may have leased to it. From now on it is leased here. */
-static void claim_any(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
+static void claim_any(struct coordinator *c, struct member *m, struct ordinal_ranges held)
 {
     struct held_batches own;
-    ledger_reclaim(c->ledger, m->number, held, now_ms, c->config.lease_ms);
+    ledger_reclaim(c->ledger, m->number, held);
     for (int64_t from = 0; ledger_next_of(c->ledger, m->number, from, &own); from = own.end)
         leased_ranges_add(&m->leased, own.first, own.end);
 }
 
-/* A worker may hold ordinals that this chief does not have as its leases: an earlier chief leased them, or they expired
- * while the worker was paused. */
-static void claim(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
+/* A worker may hold ordinals that this chief does not have as its leases: an earlier chief leased them, or the worker
+ * was paused and taken for lost. */
+static void claim(struct coordinator *c, struct member *m, struct ordinal_ranges held)
 {
-    (m->claims_any ? claim_any : claim_own)(c, m, held, now_ms);
+    (m->claims_any ? claim_any : claim_own)(c, m, held);
     m->claims_any = false;
 }
 
@@ -93,9 +92,9 @@ static bool holds(struct ordinal_ranges held, int64_t ordinal)
     return false;
 }
 
-static void renew(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
+static void note_held(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
 {
-    ledger_renew(c->ledger, m->number, held, now_ms, c->config.lease_ms);
+    ledger_complete(c->ledger, m->number, held, now_ms);
     if (!holds(held, m->suspect))
         m->suspect = -1;
 }
@@ -146,12 +145,14 @@ static struct coordinator_reply reply_of(const struct coordinator *c)
     return r;
 }
 
-/* The member's process is gone. */
+/* The member's process is gone. It died on the lowest batch that it held, also of those that were given to others. */
 static void lose(struct coordinator *c, struct member *m)
 {
-    ledger_drop(c->ledger, m->number, blames(c));
-    if (m->suspect >= 0 && blames(c))
-        ledger_count_death(c->ledger, m->suspect);
+    int64_t at = ledger_drop(c->ledger, m->number);
+    if (m->suspect >= 0)
+        at = at >= 0 ? MIN(at, m->suspect) : m->suspect;
+    if (at >= 0 && blames(c))
+        ledger_count_death(c->ledger, at);
     m->suspect = -1;
 }
 
@@ -199,8 +200,8 @@ int coordinator_register(struct coordinator *c, const struct register_request *q
     enter(c, m, from, now_ms);
     take_arithmetic(c, q);
     str_fmt(m->address, sizeof(m->address), "%s", q->address != NULL ? q->address : "");
-    claim(c, m, q->held, now_ms);
-    renew(c, m, q->held, now_ms);
+    claim(c, m, q->held);
+    note_held(c, m, q->held, now_ms);
     c->view.highest_generation = MAX(c->view.highest_generation, MIN(from->generation, c->generation + 1));
     coordinator_changed(c);
     *ret = reply_of(c);
@@ -316,7 +317,7 @@ int coordinator_heartbeat(struct coordinator *c, const struct heartbeat_request 
     if (find_sender(c, &q->sender, now_ms, &m, e) < 0 || ordinal_check(c, q, e) < 0)
         return -1;
     add_report(c, m, &q->report, now_ms);
-    renew(c, m, q->held, now_ms);
+    note_held(c, m, q->held, now_ms);
     str_fmt(c->view.waiting, sizeof(c->view.waiting), "%s", q->waiting_for != NULL ? q->waiting_for : "");
     if (q->diverged && was_leased(c, m, q->diverged_ordinal))
         note_divergence(c, m, q->diverged_ordinal, "");
@@ -332,10 +333,9 @@ int coordinator_lease(struct coordinator *c, const struct lease_request *q, int6
     if (find_sender(c, &q->sender, now_ms, &m, e) < 0)
         return -1;
     add_report(c, m, &q->report, now_ms);
-    renew(c, m, q->held, now_ms);
+    note_held(c, m, q->held, now_ms);
     c->view.waiting[0] = 0;
     struct coordinator_reply r = reply_of(c);
-    r.valid_ms = c->config.lease_ms;
     if (c->state == JOB_TRAINING)
         coordinator_give_leases(c, m, q, now_ms, &r);
     if (c->state == JOB_TRAINING && r.count == 0) {
@@ -357,7 +357,7 @@ int coordinator_leave(struct coordinator *c, const struct leave_request *q, int6
     if (find_sender(c, &q->sender, now_ms, &m, e) < 0)
         return -1;
     add_report(c, m, &q->report, now_ms);
-    ledger_drop(c->ledger, m->number, false);
+    ledger_drop(c->ledger, m->number);
     if (m->role == ROLE_EVALUATOR)
         c->view.evaluating_step = -1;
     m->alive = false;
@@ -439,8 +439,6 @@ void coordinator_observe(struct coordinator *c, const struct ordinal_set *done, 
 void coordinator_tick(struct coordinator *c, int64_t now_ms)
 {
     MUTEX_GUARD(&c->lock);
-    int expired = 0;
-    ledger_expire(c->ledger, now_ms, &expired);
     for (size_t i = 0; i < c->members.n; i++) {
         struct member *m = &c->members.items[i];
         if (c->state != JOB_TRAINING)

@@ -61,7 +61,7 @@ void coordinator_set(struct coordinator *c, enum job_state state, uint64_t gener
 /* The chief ends: those that train in its process must end, too. */
 void coordinator_stop(struct coordinator *c, const char *message);
 void coordinator_observe(struct coordinator *c, const struct ordinal_set *done, int64_t begun_ms);
-/* Expires leases and members. */
+/* Members that did not call for too long are lost, and their leases free. */
 void coordinator_tick(struct coordinator *c, int64_t now_ms);
 /* Ordinals below the limit may be leased (0 at first). The chief is woken when workers have completed all of them. */
 void coordinator_allow_below(struct coordinator *c, int64_t limit);

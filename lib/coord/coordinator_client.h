@@ -91,8 +91,8 @@ struct coordinator_reply {
     char message[240]; /* what the job waits for */
     char job_uid[128]; /* register: for a worker that did not have it */
     uint32_t heartbeat_ms;
-    uint32_t wait_ms, valid_ms; /* lease: ask again after wait_ms; a lease is valid for valid_ms */
-    int64_t first, count;       /* lease: ordinals [first, first + count) */
+    uint32_t wait_ms;     /* lease: ask again after so long */
+    int64_t first, count; /* lease: ordinals [first, first + count) */
     /* lease in synchronous training: further half-open ranges, of the groups that follow */
     int64_t more[2 * COORDINATOR_LEASE_RANGES];
     size_t nmore;       /* values */

@@ -55,7 +55,7 @@ static void give_back(struct coordinator *c, struct member *m)
 {
     c->view.stalls++;
     m->stalled = true;
-    ledger_drop(c->ledger, m->number, false);
+    ledger_drop(c->ledger, m->number);
     coordinator_changed(c);
 }
 
@@ -93,19 +93,14 @@ void coordinator_take_back_of_silent(struct coordinator *c, struct member *m, in
 struct giving {
     struct coordinator *c;
     struct member *to;
-    int64_t limit, now_ms;
+    int64_t limit;
     struct coordinator_reply *reply;
 };
 
 static void give_range(const struct giving *g, int64_t from, int64_t want, int64_t limit)
 {
     struct coordinator_reply *r = g->reply;
-    const struct ledger_wish wish = { .worker = g->to->number,
-                                      .from = from,
-                                      .limit = limit,
-                                      .want = want,
-                                      .now_ms = g->now_ms,
-                                      .valid_ms = g->c->config.lease_ms };
+    const struct ledger_wish wish = { .worker = g->to->number, .from = from, .limit = limit, .want = want };
     int64_t first, count = ledger_lease(g->c->ledger, &wish, &first);
     if (count == 0)
         return;
@@ -148,7 +143,7 @@ void coordinator_give_leases(struct coordinator *c, struct member *m, const stru
         return;
     if (!ledger_next_of(c->ledger, m->number, 0, &own))
         m->progress_ms = now_ms;
-    const struct giving g = { .c = c, .to = m, .limit = coordinator_lease_limit(c, q), .now_ms = now_ms, .reply = ret };
+    const struct giving g = { .c = c, .to = m, .limit = coordinator_lease_limit(c, q), .reply = ret };
     if (c->config.groups.size > 0)
         give_shares(&g, q->want);
     else

@@ -156,7 +156,6 @@ static int read_reply(const Trainyard__V1__CoordinatorReply *m, struct coordinat
                                            (unsigned)m->state <= JOB_STOPPING ? (enum job_state)m->state : JOB_STOPPING,
                                        .wait_ms = m->wait_ms,
                                        .heartbeat_ms = m->heartbeat_ms,
-                                       .valid_ms = m->valid_ms,
                                        .first = m->first,
                                        .count = m->count,
                                        .group_size = m->group_size };
@@ -265,7 +264,6 @@ static void write_reply(const struct coordinator_reply *r, struct buf *out)
     m.job_uid = text(r->job_uid);
     m.wait_ms = r->wait_ms;
     m.heartbeat_ms = r->heartbeat_ms;
-    m.valid_ms = r->valid_ms;
     m.first = r->first;
     m.count = r->count;
     m.more = unconst(r->more);

@@ -5,8 +5,7 @@
 #include <string.h>
 
 struct lease {
-    int64_t first, end; /* half-open */
-    int64_t expires_ms;
+    int64_t first, end;   /* half-open */
     int64_t completed_ms; /* when its worker reported it complete; -1: in progress */
     int worker;
 };
@@ -89,14 +88,6 @@ void ledger_count_death(struct ledger *l, int64_t ordinal)
         death_count(l, ordinal);
 }
 
-static void lease_lost(struct ledger *l, size_t at)
-{
-    int64_t ordinal = first_undone(l, l->leases[at].first, l->leases[at].end);
-    if (ordinal < l->leases[at].end)
-        death_count(l, ordinal);
-    lease_remove(l, at);
-}
-
 /* The lowest free range at or above `from`: not done, not leased. Empty when ret_first == ret_end. */
 static void free_range(const struct ledger *l, int64_t from, int64_t limit, int64_t *ret_first, int64_t *ret_end)
 {
@@ -125,18 +116,25 @@ static int64_t undone_run(const struct ledger *l, int64_t first, int64_t end, in
     return at;
 }
 
+/* Cuts [first, end) so that an ordinal on which a worker died is alone. */
+static int64_t without_suspects(const struct ledger *l, int64_t first, int64_t end)
+{
+    for (size_t i = 0; i < l->ndeaths; i++) {
+        int64_t suspect = l->deaths[i].ordinal;
+        if (suspect >= first && suspect < end)
+            end = MAX(suspect, first + 1);
+    }
+    return end;
+}
+
 int64_t ledger_lease(struct ledger *l, const struct ledger_wish *w, int64_t *ret_first)
 {
     int64_t first, end;
     free_range(l, w->from, MIN(w->limit, l->total), &first, &end);
-    end = undone_run(l, first, end, MAX(w->want, 1));
+    end = without_suspects(l, first, undone_run(l, first, end, MAX(w->want, 1)));
     if (first >= end)
         return 0;
-    lease_insert(l, (struct lease){ .first = first,
-                                    .end = end,
-                                    .expires_ms = w->now_ms + w->valid_ms,
-                                    .completed_ms = -1,
-                                    .worker = w->worker });
+    lease_insert(l, (struct lease){ .first = first, .end = end, .completed_ms = -1, .worker = w->worker });
     *ret_first = first;
     return end - first;
 }
@@ -162,55 +160,44 @@ static bool any_held(const struct lease *lease, struct ordinal_ranges held)
     return false;
 }
 
-void ledger_renew(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms)
+void ledger_complete(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms)
 {
     for (size_t i = 0; i < l->n; i++) {
         struct lease *lease = &l->leases[i];
-        if (lease->worker != worker || lease->completed_ms >= 0)
-            continue;
-        if (any_held(lease, held))
-            lease->expires_ms = now_ms + valid_ms;
-        else
+        if (lease->worker == worker && lease->completed_ms < 0 && !any_held(lease, held))
             lease->completed_ms = now_ms;
     }
 }
 
-void ledger_reclaim(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms)
+void ledger_reclaim(struct ledger *l, int worker, struct ordinal_ranges held)
 {
     for (size_t i = 0; i + 1 < held.n; i += 2) {
         int64_t from = held.r[i], limit = MIN(held.r[i + 1], l->total), first, end;
         for (free_range(l, from, limit, &first, &end); first < end; free_range(l, end, limit, &first, &end)) {
             end = undone_run(l, first, end, end - first);
-            lease_insert(l, (struct lease){ .first = first,
-                                            .end = end,
-                                            .expires_ms = now_ms + valid_ms,
-                                            .completed_ms = -1,
-                                            .worker = worker });
+            lease_insert(l, (struct lease){ .first = first, .end = end, .completed_ms = -1, .worker = worker });
         }
     }
 }
 
-void ledger_drop(struct ledger *l, int worker, bool died)
+/* The first undone ordinal of a lease in progress; -1: all are done, or its worker reported it complete. */
+static int64_t works_on(const struct ledger *l, const struct lease *lease)
 {
+    int64_t ordinal = first_undone(l, lease->first, lease->end);
+    return lease->completed_ms < 0 && ordinal < lease->end ? ordinal : -1;
+}
+
+int64_t ledger_drop(struct ledger *l, int worker)
+{
+    int64_t lowest = -1;
     for (size_t i = l->n; i-- > 0;) {
         if (l->leases[i].worker != worker)
             continue;
-        if (died && l->leases[i].completed_ms < 0)
-            lease_lost(l, i);
-        else
-            lease_remove(l, i);
+        int64_t ordinal = works_on(l, &l->leases[i]);
+        lowest = ordinal >= 0 ? ordinal : lowest;
+        lease_remove(l, i);
     }
-}
-
-void ledger_expire(struct ledger *l, int64_t now_ms, int *ret_expired)
-{
-    int expired = 0;
-    for (size_t i = l->n; i-- > 0;)
-        if (l->leases[i].completed_ms < 0 && l->leases[i].expires_ms <= now_ms) {
-            lease_lost(l, i);
-            expired++;
-        }
-    *ret_expired = expired;
+    return lowest;
 }
 
 void ledger_observe(struct ledger *l, const struct ordinal_set *done, int64_t begun_ms)

@@ -2,12 +2,13 @@
  * results.
  *
  * `done` comes only from what the segments report as applied (ledger_observe), never from what a worker reports. So a
- * ledger can be rebuilt after any crash. An ordinal is leased to one worker at a time, for a bounded time. A lease that
- * expired is free again, and so is one whose worker left or came back as a new process. When an observation no longer
- * has ordinals (a ps was restored from an older checkpoint), they are free again.
+ * ledger can be rebuilt after any crash. An ordinal is leased to one worker at a time, until that one is lost, leaves
+ * or comes back as a new process. When an observation no longer has ordinals (a ps was restored from an older
+ * checkpoint), they are free again.
  *
- * Workers take the ordinals of a lease in order, so the first undone ordinal of a lost lease is the one on which its
- * worker died. After three deaths on one ordinal the ledger names it (ledger_poisoned).
+ * Workers take the lowest ordinal that they hold, so the first undone one of a lost worker is that on which it died.
+ * From then on it is leased alone, so that the next worker that dies with it had nothing else to compute. After three
+ * deaths on one ordinal the ledger names it (ledger_poisoned).
  *
  * Not thread-safe. Cost of a call: O(leases + window / 64), window = ordinals between the first undone and the last
  * leased.
@@ -28,7 +29,6 @@ struct ledger_wish {
     int worker;          /* the caller's number of the worker's process: an incarnation gets a new number */
     int64_t from, limit; /* ordinals to choose from: half-open */
     int64_t want;        /* at most so many */
-    int64_t now_ms, valid_ms;
 };
 /* Leases the lowest free ordinals in a row: returns their number (0: none now) and the first. */
 int64_t ledger_lease(struct ledger *l, const struct ledger_wish *w, int64_t *ret_first);
@@ -47,18 +47,16 @@ struct held_batches {
     int64_t first, end; /* half-open */
 };
 
-/* The worker reports the ordinals on which it still works: those leases are renewed. Leases it no longer names are
- * complete as far as it knows; the next observation begun after now_ms decides. */
-void ledger_renew(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms);
+/* The worker reports the ordinals on which it still works. Leases that it no longer names are complete as far as it
+ * knows; the next observation begun after now_ms decides. */
+void ledger_complete(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms);
 /* Restores the leases that a worker still holds, of an earlier chief or from before a pause: every free ordinal of
  * `held` is leased to that worker. */
-void ledger_reclaim(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms);
-/* The worker's leases are free again. died: count a death on the first undone ordinal of each. */
-void ledger_drop(struct ledger *l, int worker, bool died);
-/* A death on this ordinal, whose lease was dropped before; ignored when it is done. */
+void ledger_reclaim(struct ledger *l, int worker, struct ordinal_ranges held);
+/* The worker's leases are free again. Returns the first undone ordinal on which it still worked, or -1. */
+int64_t ledger_drop(struct ledger *l, int worker);
+/* A worker died on this ordinal, which is not leased to it any more; ignored when it is done. */
 void ledger_count_death(struct ledger *l, int64_t ordinal);
-/* Drops (as deaths) leases whose time is over; *ret_expired: their number. */
-void ledger_expire(struct ledger *l, int64_t now_ms, int *ret_expired);
 
 /* What every segment has applied, requested at time begun_ms. */
 void ledger_observe(struct ledger *l, const struct ordinal_set *done, int64_t begun_ms);

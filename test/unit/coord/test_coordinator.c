@@ -96,6 +96,8 @@ START_TEST(a_silent_worker_is_gone_after_its_lease)
     ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
     ck_assert_int_eq(lease(&d, "worker-0", 1, 0), 0);
     ck_assert_int_eq(enrol(&d, "worker-1", 2, LEASE_MS), 0);
+    coordinator_tick(d.c, LEASE_MS);
+    ck_assert_int_eq(look(&d).workers, 2);
     coordinator_tick(d.c, LEASE_MS + 1);
     ck_assert_int_eq(lease(&d, "worker-1", 2, LEASE_MS + 1), 0);
     ck_assert_int_eq(d.reply.first, 0);

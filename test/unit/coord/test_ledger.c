@@ -5,19 +5,15 @@
 
 #include "base/rng.h"
 
-enum { VALID = 100 };
-
-static int64_t lease_below(struct ledger *l, int worker, int64_t want, int64_t limit, int64_t now, int64_t *ret_first)
+static int64_t lease_below(struct ledger *l, int worker, int64_t want, int64_t limit, int64_t *ret_first)
 {
-    const struct ledger_wish wish = {
-        .worker = worker, .want = want, .limit = limit, .now_ms = now, .valid_ms = VALID
-    };
+    const struct ledger_wish wish = { .worker = worker, .want = want, .limit = limit };
     return ledger_lease(l, &wish, ret_first);
 }
 
-static int64_t lease(struct ledger *l, int worker, int64_t want, int64_t now)
+static int64_t lease(struct ledger *l, int worker, int64_t want)
 {
-    int64_t first = -1, n = lease_below(l, worker, want, INT64_MAX, now, &first);
+    int64_t first = -1, n = lease_below(l, worker, want, INT64_MAX, &first);
     return n > 0 ? first : -1;
 }
 
@@ -33,13 +29,13 @@ START_TEST(lends_in_order_and_once)
 {
     AUTO(ledger) *l = ledger_new(10);
     int64_t first;
-    ck_assert_int_eq(lease_below(l, 1, 4, INT64_MAX, 0, &first), 4);
+    ck_assert_int_eq(lease_below(l, 1, 4, INT64_MAX, &first), 4);
     ck_assert_int_eq(first, 0);
-    ck_assert_int_eq(lease_below(l, 2, 4, INT64_MAX, 0, &first), 4);
+    ck_assert_int_eq(lease_below(l, 2, 4, INT64_MAX, &first), 4);
     ck_assert_int_eq(first, 4);
-    ck_assert_int_eq(lease_below(l, 1, 4, INT64_MAX, 0, &first), 2);
+    ck_assert_int_eq(lease_below(l, 1, 4, INT64_MAX, &first), 2);
     ck_assert_int_eq(first, 8);
-    ck_assert_int_eq(lease_below(l, 2, 4, INT64_MAX, 0, &first), 0);
+    ck_assert_int_eq(lease_below(l, 2, 4, INT64_MAX, &first), 0);
 }
 END_TEST
 
@@ -47,41 +43,27 @@ START_TEST(a_limit_holds_back_the_next_epoch)
 {
     AUTO(ledger) *l = ledger_new(10);
     int64_t first;
-    ck_assert_int_eq(lease_below(l, 1, 8, 5, 0, &first), 5);
-    ck_assert_int_eq(lease_below(l, 1, 8, 5, 0, &first), 0);
+    ck_assert_int_eq(lease_below(l, 1, 8, 5, &first), 5);
+    ck_assert_int_eq(lease_below(l, 1, 8, 5, &first), 0);
     observe(l, 5, NULL, 0, 1);
     ck_assert(!ledger_finished(l));
-    ck_assert_int_eq(lease_below(l, 1, 8, 10, 2, &first), 5);
+    ck_assert_int_eq(lease_below(l, 1, 8, 10, &first), 5);
 }
 END_TEST
 
 START_TEST(done_comes_only_from_the_segments)
 {
     AUTO(ledger) *l = ledger_new(4);
-    lease(l, 1, 4, 0);
-    ledger_renew(l, 1, (struct ordinal_ranges){ 0 }, 10, VALID); /* it reports "complete" */
+    lease(l, 1, 4);
+    ledger_complete(l, 1, (struct ordinal_ranges){ 0 }, 10); /* it reports "complete" */
     ck_assert_int_eq(ledger_done(l), 0);
-    ck_assert_int_eq(lease(l, 2, 4, 11), -1); /* not free before the segments were polled */
+    ck_assert_int_eq(lease(l, 2, 4), -1);     /* not free before the segments were polled */
     observe(l, 0, (int64_t[]){ 1, 3 }, 2, 5); /* polled before that report: decides 1 and 2 only */
-    ck_assert_int_eq(lease(l, 2, 1, 12), -1);
+    ck_assert_int_eq(lease(l, 2, 1), -1);
     observe(l, 0, (int64_t[]){ 1, 3 }, 2, 20);
     ck_assert_int_eq(ledger_done(l), 2);
-    ck_assert_int_eq(lease(l, 2, 4, 21), 0); /* what it reported but did not apply is leased again */
-    ck_assert_int_eq(lease(l, 2, 4, 21), 3);
-}
-END_TEST
-
-START_TEST(an_expired_lease_is_lent_again)
-{
-    AUTO(ledger) *l = ledger_new(4);
-    int expired;
-    lease(l, 1, 2, 0);
-    ledger_renew(l, 1, (struct ordinal_ranges){ .r = (int64_t[]){ 0, 2 }, .n = 2 }, 60, VALID);
-    ledger_expire(l, 120, &expired);
-    ck_assert_int_eq(expired, 0);
-    ledger_expire(l, 160, &expired);
-    ck_assert_int_eq(expired, 1);
-    ck_assert_int_eq(lease(l, 2, 4, 161), 0);
+    ck_assert_int_eq(lease(l, 2, 4), 0); /* what it reported but did not apply is leased again */
+    ck_assert_int_eq(lease(l, 2, 4), 3);
 }
 END_TEST
 
@@ -89,8 +71,8 @@ START_TEST(a_worker_that_leaves_gives_back_without_a_death)
 {
     AUTO(ledger) *l = ledger_new(2);
     for (int i = 0; i < 5; i++) {
-        ck_assert_int_eq(lease(l, i, 2, 0), 0);
-        ledger_drop(l, i, false);
+        ck_assert_int_eq(lease(l, i, 2), 0);
+        ledger_drop(l, i);
     }
     ck_assert_int_eq(ledger_poisoned(l), -1);
 }
@@ -102,26 +84,60 @@ START_TEST(three_deaths_on_one_batch_name_it)
     observe(l, 0, (int64_t[]){ 10, 13 }, 2, 0);
     for (int i = 0; i < LEDGER_DEATHS_MAX; i++) {
         ck_assert_int_eq(ledger_poisoned(l), -1);
-        lease(l, i, 13, 0); /* 0..9 */
-        ck_assert_int_eq(lease(l, i, 5, 0), 13);
+        lease(l, i, 13); /* 0..9 */
+        ck_assert_int_eq(lease(l, i, 5), 13);
         observe(l, 10, (int64_t[]){ 11, 13 }, 2, 1); /* 0..12 applied, died on 13 */
-        ledger_drop(l, i, true);
+        ledger_count_death(l, ledger_drop(l, i));
         observe(l, 0, (int64_t[]){ 10, 13 }, 2, 2);
     }
     ck_assert_int_eq(ledger_poisoned(l), 13);
 }
 END_TEST
 
+/* It dies on 3: 1 and 2 are done, 4 to 6 are another worker's, and it would have come to 7 later. */
+START_TEST(a_worker_dies_on_the_lowest_batch_it_holds)
+{
+    AUTO(ledger) *l = ledger_new(20);
+    lease(l, 1, 4);
+    lease(l, 2, 3);
+    lease(l, 1, 2);
+    observe(l, 3, NULL, 0, 1);
+    ck_assert_int_eq(ledger_drop(l, 1), 3);
+    ck_assert_int_eq(ledger_drop(l, 1), -1);
+    ledger_complete(l, 2, (struct ordinal_ranges){ 0 }, 2);
+    ck_assert_int_eq(ledger_drop(l, 2), -1); /* it has computed all that it held */
+}
+END_TEST
+
+/* After a death on 3 the ranges around it are leased without it, and it alone: also from the middle of a range. */
+START_TEST(a_batch_with_a_death_is_leased_alone)
+{
+    AUTO(ledger) *l = ledger_new(10);
+    int64_t first;
+    ledger_count_death(l, 3);
+    ck_assert_int_eq(lease_below(l, 1, 9, INT64_MAX, &first), 3);
+    ck_assert_int_eq(first, 0);
+    ck_assert_int_eq(lease_below(l, 1, 9, INT64_MAX, &first), 1);
+    ck_assert_int_eq(first, 3);
+    ck_assert_int_eq(lease_below(l, 1, 9, INT64_MAX, &first), 6);
+    ck_assert_int_eq(first, 4);
+    ledger_drop(l, 1);
+    observe(l, 0, (int64_t[]){ 3, 4 }, 2, 1);
+    ck_assert_int_eq(lease(l, 2, 9), 0);
+    ck_assert_int_eq(lease(l, 2, 9), 4);
+}
+END_TEST
+
 START_TEST(a_restored_ps_takes_batches_back)
 {
     AUTO(ledger) *l = ledger_new(6);
-    lease(l, 1, 6, 0);
+    lease(l, 1, 6);
     observe(l, 6, NULL, 0, 1);
     ck_assert(ledger_finished(l));
     observe(l, 2, (int64_t[]){ 4, 5 }, 2, 2);
     ck_assert(!ledger_finished(l));
-    ck_assert_int_eq(lease(l, 1, 9, 3), 2);
-    ck_assert_int_eq(lease(l, 1, 9, 3), 5);
+    ck_assert_int_eq(lease(l, 1, 9), 2);
+    ck_assert_int_eq(lease(l, 1, 9), 5);
 }
 END_TEST
 
@@ -129,12 +145,12 @@ START_TEST(a_chief_that_came_back_lends_again_what_workers_hold)
 {
     AUTO(ledger) *l = ledger_new(20);
     observe(l, 4, NULL, 0, 0);
-    ledger_reclaim(l, 1, (struct ordinal_ranges){ .r = (int64_t[]){ 2, 6, 10, 12 }, .n = 4 }, 0, VALID);
-    ck_assert_int_eq(lease(l, 2, 99, 1), 6); /* 4, 5 are the first worker's */
-    ck_assert_int_eq(lease(l, 2, 99, 1), 12);
-    ck_assert_int_eq(lease(l, 2, 99, 1), -1);
-    ledger_drop(l, 1, false);
-    ck_assert_int_eq(lease(l, 2, 1, 1), 4);
+    ledger_reclaim(l, 1, (struct ordinal_ranges){ .r = (int64_t[]){ 2, 6, 10, 12 }, .n = 4 });
+    ck_assert_int_eq(lease(l, 2, 99), 6); /* 4, 5 are the first worker's */
+    ck_assert_int_eq(lease(l, 2, 99), 12);
+    ck_assert_int_eq(lease(l, 2, 99), -1);
+    ledger_drop(l, 1);
+    ck_assert_int_eq(lease(l, 2, 1), 4);
 }
 END_TEST
 
@@ -142,9 +158,9 @@ START_TEST(drained_is_when_only_the_segments_know_more)
 {
     AUTO(ledger) *l = ledger_new(4);
     ck_assert(!ledger_drained(l, 4));
-    lease(l, 1, 4, 0);
+    lease(l, 1, 4);
     ck_assert(!ledger_drained(l, 4));
-    ledger_renew(l, 1, (struct ordinal_ranges){ 0 }, 10, VALID);
+    ledger_complete(l, 1, (struct ordinal_ranges){ 0 }, 10);
     ck_assert(ledger_drained(l, 4));
     observe(l, 4, NULL, 0, 11);
     ck_assert(!ledger_drained(l, 4));
@@ -155,10 +171,10 @@ START_TEST(what_is_free_is_neither_lent_nor_done)
 {
     AUTO(ledger) *l = ledger_new(20);
     ck_assert_int_eq(ledger_free_below(l, 10), 10);
-    lease(l, 1, 4, 0);
-    lease(l, 2, 3, 0);
+    lease(l, 1, 4);
+    lease(l, 2, 3);
     ck_assert_int_eq(ledger_free_below(l, 10), 3);
-    ledger_drop(l, 1, false); /* a hole */
+    ledger_drop(l, 1); /* a hole */
     ck_assert_int_eq(ledger_free_below(l, 10), 7);
     observe(l, 4, NULL, 0, 1);
     ck_assert_int_eq(ledger_free_below(l, 10), 3);
@@ -173,9 +189,9 @@ START_TEST(who_holds_what)
     AUTO(ledger) *l = ledger_new(20);
     struct held_batches held;
     ck_assert(!ledger_first_held(l, 9, 20, &held) && !ledger_next_of(l, 1, 0, &held));
-    lease(l, 1, 4, 0);
-    lease(l, 2, 3, 0);
-    lease(l, 1, 2, 0);
+    lease(l, 1, 4);
+    lease(l, 2, 3);
+    lease(l, 1, 2);
     observe(l, 2, NULL, 0, 1);
     static const int HOLDERS[] = { 1, 1, 1, 1, 2, 2, 2, 1, 1, -1 };
     for (int i = 0; i < (int)COUNT_OF(HOLDERS); i++)
@@ -190,7 +206,7 @@ START_TEST(who_holds_what)
     ck_assert(ledger_next_of(l, 1, 0, &held) && held.first == 0);
     ck_assert(ledger_next_of(l, 1, held.end, &held) && held.first == 7 && held.end == 9);
     ck_assert(!ledger_next_of(l, 1, held.end, &held));
-    ledger_renew(l, 2, (struct ordinal_ranges){ 0 }, 2, VALID); /* complete, as far as it knows */
+    ledger_complete(l, 2, (struct ordinal_ranges){ 0 }, 2); /* complete, as far as it knows */
     ck_assert(!ledger_first_held(l, 1, 20, &held) && !ledger_next_of(l, 2, 0, &held));
 }
 END_TEST
@@ -207,8 +223,8 @@ START_TEST(storm)
     for (int w = 0; w < WORKERS; w++)
         number[w] = next++;
     for (int64_t now = 0; !ledger_finished(l) && now < 200000; now++) {
-        int w = (int)rng_below(&r, WORKERS), mine = number[w], expired;
-        int64_t first, n = lease_below(l, number[w], 1 + (int64_t)rng_below(&r, 9), INT64_MAX, now, &first);
+        int w = (int)rng_below(&r, WORKERS), mine = number[w];
+        int64_t first, n = lease_below(l, number[w], 1 + (int64_t)rng_below(&r, 9), INT64_MAX, &first);
         for (int64_t i = 0; i < n; i++) {
             ck_assert_int_eq(owner[first + i], 0);
             owner[first + i] = mine;
@@ -218,11 +234,10 @@ START_TEST(storm)
                 ck_assert_int_ge(ordinal_set_add(&done, i, NULL), 0);
         bool dies = rng_below(&r, 4) == 0;
         if (dies) {
-            ledger_drop(l, mine, false);
+            ledger_drop(l, mine);
             number[w] = next++;
         } else
-            ledger_renew(l, mine, (struct ordinal_ranges){ 0 }, now, VALID);
-        ledger_expire(l, now, &expired);
+            ledger_complete(l, mine, (struct ordinal_ranges){ 0 }, now);
         ledger_observe(l, &done, now + 1);
         for (int64_t i = 0; i < TOTAL; i++)
             if (owner[i] == mine)
@@ -241,9 +256,10 @@ Suite *test_suite(void)
     tcase_add_test(t, lends_in_order_and_once);
     tcase_add_test(t, a_limit_holds_back_the_next_epoch);
     tcase_add_test(t, done_comes_only_from_the_segments);
-    tcase_add_test(t, an_expired_lease_is_lent_again);
     tcase_add_test(t, a_worker_that_leaves_gives_back_without_a_death);
     tcase_add_test(t, three_deaths_on_one_batch_name_it);
+    tcase_add_test(t, a_worker_dies_on_the_lowest_batch_it_holds);
+    tcase_add_test(t, a_batch_with_a_death_is_leased_alone);
     tcase_add_test(t, a_restored_ps_takes_batches_back);
     tcase_add_test(t, a_chief_that_came_back_lends_again_what_workers_hold);
     tcase_add_test(t, drained_is_when_only_the_segments_know_more);
