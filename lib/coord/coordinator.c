@@ -49,10 +49,11 @@ void coordinator_changed(struct coordinator *c)
 
 /* ---- Register ---- */
 
-/* Batches are not processed while ps are initialised, so a batch is not the cause of a worker's death then. */
-static bool blames(const struct coordinator *c)
+/* A batch is not the cause of a worker's death while none is computed: the ps are initialised, or it waits for others.
+ */
+static bool blames(const struct coordinator *c, const struct member *m)
 {
-    return c->state == JOB_TRAINING;
+    return c->state == JOB_TRAINING && !m->waits;
 }
 
 /* What it holds of the batches that were leased to it here, and are free again. */
@@ -151,7 +152,7 @@ static void lose(struct coordinator *c, struct member *m)
     int64_t at = ledger_drop(c->ledger, m->number);
     if (m->suspect >= 0)
         at = at >= 0 ? MIN(at, m->suspect) : m->suspect;
-    if (at >= 0 && blames(c))
+    if (at >= 0 && blames(c, m))
         ledger_count_death(c->ledger, at);
     m->suspect = -1;
 }
@@ -168,7 +169,7 @@ static void enter(struct coordinator *c, struct member *m, const struct coordina
     }
     if (m->number < 0 || restarted || !m->alive) {
         m->number = c->next_number++;
-        m->stalled = m->silent = false;
+        m->stalled = m->silent = m->waits = false;
         m->progress_ms = now_ms;
     }
     m->incarnation = from->incarnation;
@@ -319,6 +320,7 @@ int coordinator_heartbeat(struct coordinator *c, const struct heartbeat_request 
     add_report(c, m, &q->report, now_ms);
     note_held(c, m, q->held, now_ms);
     str_fmt(c->view.waiting, sizeof(c->view.waiting), "%s", q->waiting_for != NULL ? q->waiting_for : "");
+    m->waits = c->view.waiting[0] != '\0';
     if (q->diverged && was_leased(c, m, q->diverged_ordinal))
         note_divergence(c, m, q->diverged_ordinal, "");
     *ret = reply_of(c);
@@ -338,6 +340,7 @@ int coordinator_lease(struct coordinator *c, const struct lease_request *q, int6
     struct coordinator_reply r = reply_of(c);
     if (c->state == JOB_TRAINING)
         coordinator_give_leases(c, m, q, now_ms, &r);
+    m->waits = q->lower_only && r.count == 0;
     if (c->state == JOB_TRAINING && r.count == 0) {
         coordinator_wait_reason(c, m, r.message, sizeof(r.message));
         coordinator_take_back(c, m, coordinator_lease_limit(c, q), now_ms);

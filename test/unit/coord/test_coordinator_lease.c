@@ -574,6 +574,65 @@ START_TEST(a_worker_that_gave_its_batch_up_did_not_die_of_it)
 }
 END_TEST
 
+/* Four processes in a row end while they hold a batch that they cannot compute yet, and say so. */
+static void die_waiting(bool heartbeat)
+{
+    struct world d = open_groups(TOTAL, 4);
+    const struct ordinal_ranges held = { .r = (int64_t[]){ 0, 4 }, .n = 2 };
+    for (uint64_t life = 1; life <= 4; life++) {
+        const struct coordinator_sender me = sender("worker-0", life);
+        const struct heartbeat_request waits = { .sender = me, .held = held, .waiting_for = "the gradient of batch 1" };
+        const struct lease_request asks = { .sender = me, .held = held, .want = 4, .lower_only = true, .below = 0 };
+        ck_assert_int_eq(enrol(&d, "worker-0", life, 0), 0);
+        ck_assert_int_eq(lease(&d, "worker-0", life, 0), 0);
+        ck_assert_int_eq(d.reply.first, 0);
+        ck_assert_int_eq(heartbeat ? coordinator_heartbeat(d.c, &waits, 0, &d.reply, &d.e)
+                                   : coordinator_lease(d.c, &asks, 0, &d.reply, &d.e),
+                         0);
+    }
+    ck_assert_int_eq(enrol(&d, "worker-0", 5, 0), 0);
+    ck_assert_int_eq(look(&d).poisoned, -1);
+    close_coordinator(&d);
+}
+
+START_TEST(a_worker_that_waits_does_not_die_of_its_batch)
+{
+    die_waiting(true);
+    die_waiting(false);
+}
+END_TEST
+
+/* It has waited, and goes on: because its next call does not say so any more, or with batches that it gets then. */
+static void die_after_waiting(bool heartbeat)
+{
+    struct world d = open_groups(TOTAL, 4);
+    const struct ordinal_ranges held = { .r = (int64_t[]){ 0, 4 }, .n = 2 };
+    for (uint64_t life = 1; life <= 3; life++) {
+        const struct coordinator_sender me = sender("worker-0", life);
+        struct heartbeat_request beat = { .sender = me, .held = held, .waiting_for = "the gradient of batch 1" };
+        const struct lease_request asks = { .sender = me, .held = held, .want = 1, .lower_only = true, .below = 8 };
+        ck_assert_int_eq(look(&d).poisoned, -1);
+        ck_assert_int_eq(enrol(&d, "worker-0", life, 0), 0);
+        ck_assert_int_eq(lease(&d, "worker-0", life, 0), 0);
+        ck_assert_int_eq(d.reply.first, 0);
+        ck_assert_int_eq(coordinator_heartbeat(d.c, &beat, 0, &d.reply, &d.e), 0);
+        beat.waiting_for = "";
+        ck_assert_int_eq(heartbeat ? coordinator_heartbeat(d.c, &beat, 0, &d.reply, &d.e)
+                                   : coordinator_lease(d.c, &asks, 0, &d.reply, &d.e),
+                         0);
+    }
+    ck_assert_int_eq(enrol(&d, "worker-0", 4, 0), 0);
+    ck_assert_int_eq(look(&d).poisoned, 0);
+    close_coordinator(&d);
+}
+
+START_TEST(a_worker_that_goes_on_may_die_of_its_batch)
+{
+    die_after_waiting(true);
+    die_after_waiting(false);
+}
+END_TEST
+
 START_TEST(a_silent_worker_that_leaves_did_not_die)
 {
     struct world d = open_groups(TOTAL, 4);
@@ -641,6 +700,8 @@ Suite *test_suite(void)
     tcase_add_test(t, the_lowest_batch_of_a_silent_worker_is_named);
     tcase_add_test(t, a_batch_that_is_done_has_killed_nobody);
     tcase_add_test(t, a_worker_that_gave_its_batch_up_did_not_die_of_it);
+    tcase_add_test(t, a_worker_that_waits_does_not_die_of_its_batch);
+    tcase_add_test(t, a_worker_that_goes_on_may_die_of_its_batch);
     tcase_add_test(t, a_silent_worker_that_leaves_did_not_die);
     tcase_add_test(t, asynchronous_training_waits_for_a_silent_worker);
     suite_add_tcase(s, t);
