@@ -158,16 +158,23 @@ static void count_reports(void *user, struct epoch_metrics *t)
     r->batches = epoch_metrics_of(t, r->epoch, r->metrics);
 }
 
-/* The workers' last reports of an epoch may still be on their way. */
-static void await_reports(struct chief *c, int64_t epoch, int64_t deadline)
+/* The workers' last reports of an epoch may still be on their way. Those of a worker that was lost do not come, and the
+ * others train on meanwhile. */
+static int await_reports(struct chief *c, int64_t epoch, int64_t deadline, struct err *e)
 {
     auto_free double *metrics = xcalloc(model_metrics(c->config.model), sizeof(*metrics));
     struct reports r = { .epoch = epoch, .metrics = metrics };
-    int64_t wanted = chief_epoch_end(c, epoch) - epoch * c->batches_per_epoch;
-    for (;; coordinator_wait(c->coordinator, clock_ms() + POLL_MS)) {
+    int64_t step, wanted = chief_epoch_end(c, epoch) - epoch * c->batches_per_epoch;
+    for (;;) {
+        struct err cause = { 0 };
         coordinator_metrics(c->coordinator, count_reports, &r);
-        if (r.batches >= wanted || clock_ms() >= deadline)
-            return;
+        if (r.batches >= wanted)
+            return 0;
+        if (chief_synchronous(c) && chief_observe(c, &step, &cause) < 0 && !chief_worth_waiting(&cause))
+            return err_set(e, cause.code, "%s", cause.msg);
+        if (clock_ms() >= deadline)
+            return 0;
+        coordinator_wait(c->coordinator, clock_ms() + POLL_MS);
     }
 }
 
@@ -178,7 +185,8 @@ int chief_record_epochs(struct chief *c, int64_t over, const struct epoch_values
     bool again = chief_wants_values(c, over); /* an earlier chief was killed, or a ps lost, before the decision */
     while (c->recorded_epochs < over) {
         int64_t epoch = c->recorded_epochs;
-        await_reports(c, epoch, deadline);
+        if (await_reports(c, epoch, deadline, e) < 0)
+            return -1;
         reporter_epoch(c->reporter, epoch, c->coordinator);
         c->recorded_epochs = epoch + 1;
         bool later = epoch + 1 == over && (evaluated || (c->ending && c->evaluator != NULL));

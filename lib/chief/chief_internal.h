@@ -100,6 +100,9 @@ MUST_USE int chief_confirm_file(struct chief *c, bool complete, struct err *e);
 MUST_USE int chief_confirm_ps_set(struct chief *c, const struct ps_set_view *view, struct err *e);
 MUST_USE int chief_initialise_ps(struct chief *c, uint64_t seen, struct err *e); /* waits for the ps, bounded */
 /* chief_step.c: synchronous training, where a checkpoint is of one step of all segments */
+/* While the chief waits for something else: what the ps have applied, at which step all are (*ret_step), and which
+ * workers are gone. Others wait for those. ERR_LOST: a ps is lost. */
+MUST_USE int chief_observe(struct chief *c, int64_t *ret_step, struct err *e);
 /* Announces the snapshot of a step that no ps has passed, and waits until all ps are there, bounded. Training goes on.
  * Sets c->save_at. ERR_TIMEOUT, ERR_LOST: no checkpoint now. */
 MUST_USE int chief_await_step(struct chief *c, struct err *e);

@@ -11,8 +11,7 @@ static int64_t chief_step_of(const struct chief *c, int64_t ordinal)
     return groups_below(&c->groups, ordinal) + c->step_offset;
 }
 
-/* 1: all segments are at the step, or beyond. The leases of workers that are gone must end meanwhile. */
-static int chief_poll_step(struct chief *c, struct err *e)
+int chief_observe(struct chief *c, int64_t *ret_step, struct err *e)
 {
     AUTO_FINI(ps_set_view) view = { 0 };
     ps_set_poll(c->ps_set, POLL_CALL_MS, &view);
@@ -22,7 +21,15 @@ static int chief_poll_step(struct chief *c, struct err *e)
         return err_set(e, ERR_LOST, "%s", view.message);
     coordinator_observe(c->coordinator, &view.done, view.begun_ms);
     coordinator_tick(c->coordinator, clock_ms());
-    return view.step >= chief_step_of(c, c->save_at);
+    *ret_step = view.step;
+    return 0;
+}
+
+/* 1: all segments are at the step, or beyond. */
+static int chief_poll_step(struct chief *c, struct err *e)
+{
+    int64_t step;
+    return chief_observe(c, &step, e) < 0 ? -1 : step >= chief_step_of(c, c->save_at);
 }
 
 /* Longer while batches become done, and shorter once this process is to stop. */

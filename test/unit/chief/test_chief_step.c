@@ -18,23 +18,31 @@ static void open_synchronous(struct world *w)
     coordinator_allow_below(w->l.chief->coordinator, w->l.chief->limit);
 }
 
-/* The worker's call to the chief: the end of what it is leased, -1: nothing. */
-static int64_t lease_batches(struct world *w, int64_t want)
+static const struct coordinator_sender WORKER = {
+    .job_uid = JOB_UID, .name = "worker-0", .role = ROLE_WORKER, .incarnation = 11
+};
+
+static void enrol(struct world *w, int64_t now_ms)
 {
     const struct job_fixture *j = &w->ps.job;
-    const struct coordinator_sender sender = {
-        .job_uid = JOB_UID, .name = "worker-0", .role = ROLE_WORKER, .incarnation = 11
-    };
-    const struct register_request enter = { .sender = sender,
+    const struct register_request enter = { .sender = WORKER,
                                             .space = j->space,
                                             .shuffle_version = SHUFFLE_VERSION,
                                             .layout_hash = layout_register_hash(j->layout, j->model),
                                             .ps_count = PS_COUNT,
                                             .placement_hash = placement_hash(w->ps.placement) };
-    const struct lease_request ask = { .sender = sender, .want = want };
     struct coordinator_reply r;
     struct err e = { 0 };
-    ck_ok_e(coordinator_register(w->l.chief->coordinator, &enter, clock_ms(), &r, &e));
+    ck_ok_e(coordinator_register(w->l.chief->coordinator, &enter, now_ms, &r, &e));
+}
+
+/* The worker's call to the chief: the end of what it is leased, -1: nothing. */
+static int64_t lease_batches(struct world *w, int64_t want)
+{
+    const struct lease_request ask = { .sender = WORKER, .want = want };
+    struct coordinator_reply r;
+    struct err e = { 0 };
+    enrol(w, clock_ms());
     ck_ok_e(coordinator_lease(w->l.chief->coordinator, &ask, clock_ms(), &r, &e));
     return r.count == 0 ? -1 : r.nmore > 0 ? r.more[r.nmore - 1] : r.first + r.count;
 }
@@ -113,6 +121,24 @@ START_TEST(the_step_that_is_computed_and_training_goes_on)
     want_checkpoint(&w, 1, 4);
     look(&w);
     ck_assert_int_eq(atomic_load(&w.l.chief->step), 2);
+    world_close(&w);
+}
+END_TEST
+
+/* No worker reports the batches of the epoch. The chief waits for that, and sees meanwhile what the ps have applied and
+ * which workers are gone. */
+START_TEST(it_looks_around_while_reports_are_missing)
+{
+    struct world w;
+    struct coordinator_view view;
+    open_synchronous(&w);
+    enrol(&w, clock_ms() - 60000); /* it was not heard since */
+    train(&w, 0, JOB_BATCHES);
+    ps_push(&w.ps, w.worker, w.l.chief->generation, JOB_BATCHES, JOB_BATCHES + 4);
+    record(&w, 1);
+    coordinator_view(w.l.chief->coordinator, &view);
+    ck_assert_int_eq(view.done, JOB_BATCHES + 4);
+    ck_assert_int_eq(view.workers, 0);
     world_close(&w);
 }
 END_TEST
@@ -389,6 +415,7 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, the_step_of_now_when_nothing_is_computed);
     tcase_add_test(t, the_step_that_is_computed_and_training_goes_on);
+    tcase_add_test(t, it_looks_around_while_reports_are_missing);
     tcase_add_test(t, the_end_of_what_is_leased_when_the_step_is_over);
     tcase_add_test(t, a_newer_chief_ends_the_wait);
     tcase_add_test(t, a_lost_ps_ends_the_wait);
