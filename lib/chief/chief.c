@@ -49,6 +49,7 @@ static void open_coordinator(struct chief *c)
                                                       .lease_ms = LEASE_MS,
                                                       .heartbeat_ms = sync ? SYNC_HEARTBEAT_MS : HEARTBEAT_MS,
                                                       .silence_ms = k->local ? UINT32_MAX : SYNC_SILENCE_MS,
+                                                      .views = k->members,
                                                       .one_arithmetic = chief_deterministic(c),
                                                       .groups = sync ? c->groups : (struct groups){ 0 },
                                                       .sharers = k->local ? job_towers(k->job) : 0,
@@ -84,11 +85,17 @@ static int open_output(struct chief *c, const struct checkpoint *ck, struct err 
     return 0;
 }
 
-/* The coordinator knows the workers, and params calls them. */
+/* The coordinator knows the workers, and params calls them and decides which of them train. */
 static size_t list_members(void *user, struct known_member **ret)
 {
     const struct chief *c = user;
     return coordinator_workers(c->coordinator, clock_ms(), ret);
+}
+
+static void note_view(void *user, const struct view *v)
+{
+    const struct chief *c = user;
+    coordinator_set_view(c->coordinator, v);
 }
 
 int chief_new(const struct chief_config *config, struct chief **ret, struct err *e)
@@ -116,7 +123,7 @@ int chief_new(const struct chief_config *config, struct chief **ret, struct err 
     }
     open_coordinator(c);
     if (config->members)
-        params_members_source(config->params, list_members, c);
+        params_members_source(config->params, list_members, note_view, c);
     if (chief_callbacks_open(c, e) < 0)
         return -1;
     if (open_output(c, ck, e) < 0 || (ck != NULL && chief_resume_from(c, ck, &rebase, e) < 0))

@@ -194,7 +194,7 @@ static void log_line(struct reporter *r, const struct pace_mark *now, const stru
     str_fmt(epoch, sizeof(epoch), "%lld/%lld",
             (long long)MIN(x->epoch + 1, r->config.job->fit.epochs > 0 ? r->config.job->fit.epochs : INT64_MAX),
             (long long)((r->config.total + r->config.batches_per_epoch - 1) / r->config.batches_per_epoch));
-    str_fmt(workers, sizeof(workers), "%d/%d", coord->workers, MAX(r->config.workers_wanted, coord->workers));
+    str_fmt(workers, sizeof(workers), "%d/%d", coord->training, MAX(r->config.workers_wanted, coord->workers));
     f[n++] = (struct log_field)LOG_INT("step", now->step);
     f[n++] = (struct log_field)LOG_STR("epoch", epoch);
     for (size_t i = 0; i < r->nmetrics; i++)
@@ -219,7 +219,8 @@ static void update_progress(struct reporter *r, const struct ps_set_view *ps_set
     r->now.done = coord->done;
     r->now.epoch = x->epoch;
     r->now.epoch_done = MAX(coord->done - x->epoch * r->config.batches_per_epoch, 0);
-    r->now.workers = coord->workers;
+    r->now.workers = coord->training;
+    r->now.connected = coord->workers;
     r->now.updated = now;
     if (x->epoch_batches > 0)
         memcpy(r->now.metrics, x->epoch_metrics, r->nmetrics * sizeof(double));

@@ -37,7 +37,7 @@ struct reporter {
         int64_t step, done, checkpoint_step, epoch;
         int64_t epoch_done;
         int64_t end; /* batches that will have been trained: config.total, unless a callback ended training */
-        int workers;
+        int workers, connected; /* that train; all */
         double metrics[METRICS_MAX], validation[METRICS_MAX];
         bool has_validation;
         char weights_sha256[SHA256_TEXT]; /* of the job's result; "": not finished */

@@ -82,7 +82,7 @@ void reporter_progress(struct reporter *r, struct buf *out)
         (json_int_t)r->now.end, "epoch_batches_done", (json_int_t)MIN(r->now.epoch_done, r->config.batches_per_epoch),
         "epoch_batches_total", (json_int_t)r->config.batches_per_epoch, "loss", json_number(r->now.metrics[0]),
         "metrics", reporter_metrics_json(r, r->now.metrics), "examples_per_second", json_number(r->examples_per_second),
-        "workers", r->now.workers, "workers_wanted", MAX(r->config.workers_wanted, r->now.workers),
+        "workers", r->now.workers, "workers_wanted", MAX(r->config.workers_wanted, r->now.connected),
         "last_checkpoint_step", (json_int_t)r->now.checkpoint_step, "last_update_time", json_number(r->now.updated),
         "last_step_time", json_number(r->now.stepped));
     json_object_set_new(v, "percent", json_integer(percent_done(r)));

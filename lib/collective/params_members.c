@@ -36,7 +36,7 @@ static void holders_free(struct params *p)
 static void holders_forget(struct params *p)
 {
     struct holders *h = holders_of(p);
-    view_fini(&h->view);
+    holders_end_view(h);
     h->njoins = 0;
     h->fenced = false;
     h->filling = SIZE_MAX;
@@ -454,8 +454,10 @@ struct params *params_new_members(const struct members_config *config)
     return holders_new(config, &wire);
 }
 
-void params_members_source(struct params *p, known_members_fn *list, void *user)
+void params_members_source(struct params *p, known_members_fn *list, view_changed_fn *changed, void *user)
 {
-    holders_of(p)->list = list;
-    holders_of(p)->list_user = user;
+    struct holders *h = holders_of(p);
+    h->list = list;
+    h->changed = changed;
+    h->source = user;
 }

@@ -21,6 +21,8 @@
 
 /* Lists the workers of the job; returns their number. *ret: free(). */
 typedef size_t known_members_fn(void *user, struct known_member **ret);
+/* Another view runs now, and its members train. n 0: none. */
+typedef void view_changed_fn(void *user, const struct view *v);
 
 struct members_config {
     const struct layout *layout; /* all borrowed */
@@ -32,6 +34,6 @@ struct members_config {
 };
 struct params *params_new_members(const struct members_config *config);
 /* Before any other call. */
-void params_members_source(struct params *p, known_members_fn *list, void *user);
+void params_members_source(struct params *p, known_members_fn *list, view_changed_fn *changed, void *user);
 
 #endif

@@ -115,7 +115,7 @@ static void describe_lost(struct holders *h, struct shard_info *ret, struct err 
         h->life++;
     h->empty = true;
     h->low = -1;
-    view_fini(&h->view);
+    holders_end_view(h);
     str_fmt(text, sizeof(text), "%zu of at least %zu workers are there", n, h->config.min_members);
     if (n < h->config.min_members)
         describe_waits(text, e);

@@ -51,7 +51,8 @@ struct holders {
     struct members_config config;
     struct member_wire wire;
     known_members_fn *list;
-    void *list_user;
+    view_changed_fn *changed;
+    void *source;             /* the user of both */
     struct peer_facts *peers; /* [n], by name: a process that follows takes the place of the one before */
     struct peer_link *links;  /* [n] */
     size_t n;
@@ -127,6 +128,7 @@ int holders_finish_all(struct holders *h, int64_t step); /* returns how many ans
 int holders_confirm_all(struct holders *h, int64_t at);
 
 /* ---- params_members_views.c ---- */
+void holders_end_view(struct holders *h); /* none runs */
 /* Decides, and acts. */
 void holders_lead(struct holders *h, enum view_outcome *ret, bool *ret_terminating, char *waits, size_t waits_size);
 

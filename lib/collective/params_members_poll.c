@@ -73,7 +73,7 @@ static void poll_replace(struct holders *h, size_t i, const struct known_member 
 static void poll_list(struct holders *h)
 {
     struct known_member *list = NULL;
-    size_t n = h->list != NULL ? h->list(h->list_user, &list) : 0;
+    size_t n = h->list != NULL ? h->list(h->source, &list) : 0;
     for (size_t i = 0; i < h->n; i++)
         h->peers[i].alive = false;
     for (size_t k = 0; k < n; k++) {

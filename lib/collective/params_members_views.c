@@ -212,6 +212,20 @@ static void views_stop(struct holders *h, const struct view_plan *plan, uint64_t
             h->peers[orders[i].peer].since_ms = holders_now(h) - PEER_SILENCE_MS - 1;
 }
 
+static void views_changed(const struct holders *h)
+{
+    if (h->changed != NULL)
+        h->changed(h->source, &h->view);
+}
+
+void holders_end_view(struct holders *h)
+{
+    bool ran = h->view.number != 0;
+    view_fini(&h->view);
+    if (ran)
+        views_changed(h);
+}
+
 static void views_compose(struct holders *h, const struct view_start *start, uint64_t number)
 {
     h->view = (struct view){ .number = number, .at = start->at, .n = start->n };
@@ -278,6 +292,7 @@ static void views_change(struct holders *h, const struct view_plan *plan)
         views_begin_view(h, &start);
         views_end_joins(h);
     }
+    views_changed(h);
 }
 
 void holders_lead(struct holders *h, enum view_outcome *ret, bool *ret_terminating, char *waits, size_t waits_size)

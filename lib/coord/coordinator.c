@@ -31,6 +31,7 @@ void coordinator_free(struct coordinator *c)
     ledger_free(c->ledger);
     epoch_metrics_free(c->metrics);
     members_fini(&c->members);
+    view_fini(&c->running);
     cond_fini(&c->changed);
     mutex_fini(&c->lock);
     free(c);
@@ -81,6 +82,8 @@ static void claim_any(struct coordinator *c, struct member *m, struct ordinal_ra
  * was paused and taken for lost. */
 static void claim(struct coordinator *c, struct member *m, struct ordinal_ranges held)
 {
+    if (coordinator_left_out(c, m))
+        return;
     (m->claims_any ? claim_any : claim_own)(c, m, held);
     m->claims_any = false;
 }
@@ -173,6 +176,7 @@ static void enter(struct coordinator *c, struct member *m, const struct coordina
         m->progress_ms = now_ms;
     }
     m->incarnation = from->incarnation;
+    m->in_view = view_find(&c->running, m->name, m->incarnation) >= 0;
     m->role = from->role;
     m->alive = true;
     hear(m, now_ms);
@@ -344,7 +348,8 @@ int coordinator_lease(struct coordinator *c, const struct lease_request *q, int6
     if (c->state == JOB_TRAINING && r.count == 0) {
         coordinator_wait_reason(c, m, r.message, sizeof(r.message));
         coordinator_take_back(c, m, coordinator_lease_limit(c, q), now_ms);
-        r.wait_ms = (uint32_t)MIN(1 + members_alive(&c->members, true) / 8, 50); /* soon, but not all of many at once */
+        if (coordinator_trains(c, m)) /* soon, but not all of many at once */
+            r.wait_ms = (uint32_t)MIN(1 + members_alive(&c->members, true) / 8, 50);
         if (ledger_drained(c->ledger, c->limit))
             coordinator_changed(c);
     }
@@ -495,6 +500,14 @@ void coordinator_metrics(struct coordinator *c, void (*use)(void *user, struct e
     use(user, c->metrics);
 }
 
+static int count_training(const struct coordinator *c)
+{
+    int n = 0;
+    for (size_t i = 0; i < c->members.n; i++)
+        n += coordinator_trains(c, &c->members.items[i]);
+    return n;
+}
+
 void coordinator_view(struct coordinator *c, struct coordinator_view *ret)
 {
     MUTEX_GUARD(&c->lock);
@@ -508,6 +521,7 @@ void coordinator_view(struct coordinator *c, struct coordinator_view *ret)
     ret->poisoned = ledger_poisoned(c->ledger);
     ret->workers = (int)members_alive(&c->members, true);
     ret->members = (int)members_alive(&c->members, false);
+    ret->training = c->running.n > 0 ? count_training(c) : ret->workers;
 }
 
 /* The caller looks several times in silence_ms. If it did not, this process itself was stopped, and no worker could be

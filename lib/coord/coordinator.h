@@ -32,6 +32,7 @@ struct coordinator_config {
     struct groups groups;
     int64_t sharers; /* threads of this process that will share each group, also before all have registered */
     uint32_t silence_ms;
+    bool views;          /* MultiWorkerMirrored: members of a view get batches, and no others (coordinator_set_view) */
     bool one_arithmetic; /* a worker with another one than the first is refused (tensor/arithmetic.h) */
 };
 
@@ -68,6 +69,9 @@ void coordinator_allow_below(struct coordinator *c, int64_t limit);
 /* Synchronous training: no ordinal at or above the returned one was leased, and none is until the next
  * coordinator_allow_below(). It begins a group, or is the total. */
 int64_t coordinator_hold(struct coordinator *c);
+/* With views: the one that runs now. What others hold goes to its members. n 0: none runs, and the batches stay where
+ * they are. */
+void coordinator_set_view(struct coordinator *c, const struct view *v);
 /* What workers wait for once all ordinals below the limit are completed. */
 void coordinator_set_wait_reason(struct coordinator *c, const char *text);
 /* With one_arithmetic: that of an earlier run, in place of the first worker's. "": none. */
@@ -83,7 +87,8 @@ struct coordinator_view {
     bool finished;                 /* all are done */
     bool drained; /* all batches that may be leased are completed, but not applied everywhere yet: poll the ps now */
     bool working; /* some worker holds a batch */
-    int members, workers; /* live members; workers: those that train */
+    int members, workers; /* live members; workers: without evaluators */
+    int training;         /* workers of the view that runs; without one, or without views: all */
     int64_t poisoned;     /* ordinal on which several workers died, or -1 */
     bool diverged;
     int64_t diverged_ordinal;

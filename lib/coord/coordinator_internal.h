@@ -16,6 +16,7 @@ struct coordinator {
     struct epoch_metrics *metrics;
     struct members members;
     int next_number;
+    struct view running; /* of those that train; n 0: none */
     enum job_state state;
     uint64_t generation;
     char message[COORDINATOR_TEXT_MAX], waits_for[COORDINATOR_TEXT_MAX];
@@ -32,6 +33,10 @@ int64_t coordinator_pace(const struct coordinator *c, int64_t ms);
 /* The chief looks at the job now (coordinator_wait). */
 void coordinator_changed(struct coordinator *c);
 
+/* The member may compute batches now. */
+bool coordinator_trains(const struct coordinator *c, const struct member *m);
+/* It is not in the view that runs: it holds no batches. */
+bool coordinator_left_out(const struct coordinator *c, const struct member *m);
 /* The member gets batches: *ret has no range when there are none for it. */
 void coordinator_give_leases(struct coordinator *c, struct member *m, const struct lease_request *q, int64_t now_ms,
                              struct coordinator_reply *ret);

@@ -5,14 +5,17 @@
 /* A member that computed nothing for so many times the length of a lease, or of a batch, has stalled. */
 enum { STALL_LEASES = 3, STALL_BATCHES = 3 };
 
+bool coordinator_trains(const struct coordinator *c, const struct member *m)
+{
+    return m->alive && m->role != ROLE_EVALUATOR && (!c->config.views || m->in_view);
+}
+
 /* Those that train, and are not waited for. */
 static int64_t active_workers(const struct coordinator *c)
 {
     int64_t n = 0;
-    for (size_t i = 0; i < c->members.n; i++) {
-        const struct member *m = &c->members.items[i];
-        n += m->alive && !m->stalled && m->role != ROLE_EVALUATOR;
-    }
+    for (size_t i = 0; i < c->members.n; i++)
+        n += coordinator_trains(c, &c->members.items[i]) && !c->members.items[i].stalled;
     return MAX(n, MAX(c->config.sharers, 1));
 }
 
@@ -38,7 +41,9 @@ static void describe_held(const struct coordinator *c, const struct held_batches
 void coordinator_wait_reason(const struct coordinator *c, const struct member *m, char *out, size_t n)
 {
     struct held_batches held;
-    if (ledger_first_held(c->ledger, m->number, c->limit, &held))
+    if (!coordinator_trains(c, m))
+        str_fmt(out, n, "its place among the workers that train");
+    else if (ledger_first_held(c->ledger, m->number, c->limit, &held))
         describe_held(c, &held, ", which holds", out, n);
     else
         str_fmt(out, n, "%s", c->waits_for[0] != 0 ? c->waits_for : "the chief to see what has been applied");
@@ -78,7 +83,8 @@ void coordinator_take_back_of_silent(struct coordinator *c, struct member *m, in
 {
     struct held_batches held;
     char what[COORDINATOR_TEXT_MAX - 32];
-    if (c->config.groups.size == 0 || m->stalled || now_ms - m->seen_ms <= coordinator_pace(c, c->config.silence_ms) ||
+    if (c->config.groups.size == 0 || c->config.views || m->stalled ||
+        now_ms - m->seen_ms <= coordinator_pace(c, c->config.silence_ms) ||
         !ledger_next_of(c->ledger, m->number, 0, &held))
         return;
     m->silent = true;
@@ -87,6 +93,24 @@ void coordinator_take_back_of_silent(struct coordinator *c, struct member *m, in
     str_fmt(c->view.stalled, sizeof(c->view.stalled), "%s, was not heard for %.1f s", what,
             (double)(now_ms - m->seen_ms) / 1000.0);
     give_back(c, m);
+}
+
+bool coordinator_left_out(const struct coordinator *c, const struct member *m)
+{
+    return c->running.n > 0 && !m->in_view;
+}
+
+void coordinator_set_view(struct coordinator *c, const struct view *v)
+{
+    MUTEX_GUARD(&c->lock);
+    view_copy(&c->running, v);
+    for (size_t i = 0; i < c->members.n; i++) {
+        struct member *m = &c->members.items[i];
+        m->in_view = view_find(v, m->name, m->incarnation) >= 0;
+        int64_t held = coordinator_left_out(c, m) ? ledger_drop(c->ledger, m->number) : -1;
+        if (held >= 0)
+            m->suspect = m->suspect >= 0 ? MIN(m->suspect, held) : held;
+    }
 }
 
 /* A lease on the way to a worker. */
@@ -139,7 +163,7 @@ void coordinator_give_leases(struct coordinator *c, struct member *m, const stru
                              struct coordinator_reply *ret)
 {
     struct held_batches own;
-    if (m->role == ROLE_EVALUATOR || m->stalled)
+    if (!coordinator_trains(c, m) || m->stalled)
         return;
     if (!ledger_next_of(c->ledger, m->number, 0, &own))
         m->progress_ms = now_ms;

@@ -36,6 +36,7 @@ struct member {
     bool stalled;                 /* its batches were given to others; it gets none before it has computed one */
     bool silent;                  /* it has stalled because it was not heard: it gets batches when it is */
     bool waits;                   /* it computes nothing, by its last call: others must compute first */
+    bool in_view;                 /* it is a member of the view that runs (coordinator_set_view) */
     int64_t suspect;              /* a batch that it holds and that was given to others then; -1: none */
     int64_t seen_ms, progress_ms; /* its last call; when it last computed a batch, or began */
     int64_t batch_ms;             /* a batch took so long, by its last report */

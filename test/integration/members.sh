@@ -154,15 +154,17 @@ test_members_stopped_together_are_saved_first() {
 
 # One that is stopped leaves at once, and the others go on.
 test_members_a_stopped_worker_leaves() {
-    local pid
+    local pid pace_us=1000
     members_job 's/epochs: 2/epochs: 60/; s/everySteps: 50/everySteps: 5/; s/units: 20000/units: 2000/'
     with_ps quiet || return
-    in_background trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas worker=2
+    pace
+    in_background exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/faults" --replicas worker=2
     pid=$!
     goes_on
     kill -TERM "$(sync_pid worker 1)"
     wait_for 60 grep -q 'worker-1 terminates: worker-0 goes on from step' "$dir/out" || problem "the chief does not say that it goes on without it"
+    wait_for 60 grep -qE '^\[chief-0\] worker-1 joined at step [0-9]+: 2 workers$' "$dir/out" || problem "worker-1 does not come back"
+    rm "$dir/paced"
     wait $pid || wrong "the run ended with $?"
-    want_line '^\[chief-0\] worker-1 joined at step [0-9]+: 2 workers$'
     [ "$(hash_of faults)" = "$(hash_of quiet)" ] || wrong "the weights differ from those of a quiet run"
 }

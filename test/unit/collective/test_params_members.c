@@ -28,6 +28,7 @@ struct world {
     struct params *p;
     int64_t now_ms;
     struct buf reports;
+    struct buf views; /* "0 1; 0;;": the members of each view that ran; none ran at the end */
     struct report report;
 };
 struct fake_call {
@@ -198,6 +199,18 @@ static size_t list_known(void *user, struct known_member **ret)
     return n;
 }
 
+static void note_view(void *user, const struct view *v)
+{
+    struct world *w = user;
+    for (size_t i = 0; i < v->n; i++) {
+        struct known_member k = { .incarnation = v->members[i].incarnation };
+        memcpy(k.name, v->members[i].name, sizeof(k.name));
+        ck_assert_ptr_nonnull(fake_of(w, &k));
+        buf_printf(&w->views, "%s%s", i > 0 ? " " : "", k.name + strlen("worker-"));
+    }
+    buf_printf(&w->views, ";");
+}
+
 static void take_report(void *user, enum log_level level, const char *msg, int n, const struct log_field *fields)
 {
     (void)level, (void)n, (void)fields;
@@ -206,7 +219,7 @@ static void take_report(void *user, enum log_level level, const char *msg, int n
 
 static void world_open(struct world *w, size_t known, size_t min_members)
 {
-    *w = (struct world){ .now_ms = 1000, .reports = BUF_INIT };
+    *w = (struct world){ .now_ms = 1000, .reports = BUF_INIT, .views = BUF_INIT };
     rpc_init();
     job_open(&w->job, COUNTING_OPTIMIZER, "epochs: 1");
     w->groups = (struct groups){ .size = 4, .batches = 12, .examples = 1, .rest = 1 };
@@ -231,7 +244,7 @@ static void world_open(struct world *w, size_t known, size_t min_members)
                                       .now_ms = wire_now,
                                       .user = w };
     w->p = holders_new(&config, &wire);
-    params_members_source(w->p, list_known, w);
+    params_members_source(w->p, list_known, note_view, w);
     params_set_groups(w->p, &w->groups);
     params_set_optimizer(w->p, "{}");
     params_set_generation(w->p, 5);
@@ -245,6 +258,7 @@ static void world_close(struct world *w)
         buf_fini(&w->workers[i].log);
     }
     buf_fini(&w->reports);
+    buf_fini(&w->views);
     rpc_shutdown();
     job_close(&w->job);
 }
@@ -271,6 +285,12 @@ static void want_log(struct fake *f, const char *want)
 {
     ck_assert_str_eq(f->log.len > 0 ? f->log.data : "", want);
     buf_clear(&f->log);
+}
+
+static void want_views(struct world *w, const char *want)
+{
+    ck_assert_str_eq(w->views.len > 0 ? w->views.data : "", want);
+    buf_clear(&w->views);
 }
 
 static void want_report(struct world *w, const char *line)
@@ -419,6 +439,57 @@ START_TEST(too_few_are_waited_for)
     w.workers[1].dead = true;
     ck_ok_e(poll(&w, &info, &e));
     ck_fails(poll(&w, &info, &e), ERR_LOST, "1 of at least 2 workers are there");
+    world_close(&w);
+}
+END_TEST
+
+/* Only those get batches; while no view runs nobody does. */
+START_TEST(the_chief_learns_who_trains)
+{
+    struct world w;
+    struct shard_info info;
+    struct err e = { 0 };
+    world_open(&w, 3, 2);
+    adopted(&w, 3, 4);
+    want_views(&w, "0 1 2;");
+    want_serving(&w, 4);
+    want_views(&w, "");
+    w.workers[0].dead = true;
+    want_serving(&w, 4);
+    want_views(&w, "1 2;");
+    w.workers[0].dead = false;
+    want_serving(&w, 4);
+    w.workers[0].behind = 0;
+    want_serving(&w, 4);
+    want_views(&w, "0 1 2;");
+    w.workers[1].dead = w.workers[2].dead = true;
+    ck_ok_e(poll(&w, &info, &e));
+    ck_fails(poll(&w, &info, &e), ERR_LOST, "1 of at least 2 workers are there");
+    want_views(&w, ";");
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(no_view_runs_without_a_state_or_in_a_new_generation)
+{
+    struct world w;
+    struct shard_info info;
+    struct err e = { 0 };
+    world_open(&w, 2, 1);
+    adopted(&w, 2, 4);
+    want_views(&w, "0 1;");
+    params_set_generation(w.p, 6);
+    want_views(&w, ";");
+    ck_ok_e(params_adopt(w.p, 0, CALL_MS, &e));
+    want_serving(&w, 4);
+    want_views(&w, "0 1;");
+    for (int i = 0; i < 2; i++) {
+        w.workers[i].incarnation += 100;
+        w.workers[i].state = PEER_EMPTY;
+    }
+    ck_ok_e(poll(&w, &info, &e));
+    ck_assert_int_eq(info.state, SHARD_UNINITIALISED);
+    want_views(&w, ";");
     world_close(&w);
 }
 END_TEST
@@ -582,6 +653,8 @@ Suite *test_suite(void)
     tcase_add_test(t, who_is_behind_gets_the_sums_of_another);
     tcase_add_test(t, a_frozen_member_is_left_out_and_comes_back);
     tcase_add_test(t, too_few_are_waited_for);
+    tcase_add_test(t, the_chief_learns_who_trains);
+    tcase_add_test(t, no_view_runs_without_a_state_or_in_a_new_generation);
     tcase_add_test(t, the_state_is_lost_with_the_last_one);
     tcase_add_test(t, a_fence_shows_the_highest_step_and_starts_nothing);
     tcase_add_test(t, a_member_that_terminates_leaves_and_the_last_one_is_told_of);

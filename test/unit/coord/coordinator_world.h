@@ -16,12 +16,10 @@ struct world {
 };
 
 /* group_size 0: asynchronous */
-static inline struct world open_shared(int64_t limit, int64_t group_size, int64_t sharers)
+static inline struct coordinator_config config_of(int64_t group_size)
 {
-    struct world d = { .m = small_model(SMALL_DENSE, SMALL_COMPILE) };
     const struct groups groups = { .size = group_size, .batches = 10, .examples = 64, .rest = 64 };
-    d.c = coordinator_new(&(struct coordinator_config){
-        .model = d.m,
+    return (struct coordinator_config){
         .job_uid = "uid-1",
         .incarnation = 77,
         .layout_hash = 5,
@@ -32,11 +30,33 @@ static inline struct world open_shared(int64_t limit, int64_t group_size, int64_
         .heartbeat_ms = 100,
         .silence_ms = SILENCE_MS,
         .groups = group_size > 0 ? groups : (struct groups){ 0 },
-        .sharers = sharers,
-        .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true } });
+        .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true }
+    };
+}
+
+static inline struct world open_config(struct coordinator_config config, int64_t limit)
+{
+    struct world d = { .m = small_model(SMALL_DENSE, SMALL_COMPILE) };
+    config.model = d.m;
+    d.c = coordinator_new(&config);
     coordinator_set(d.c, JOB_TRAINING, 3, "");
     coordinator_allow_below(d.c, limit);
     return d;
+}
+
+static inline struct world open_shared(int64_t limit, int64_t group_size, int64_t sharers)
+{
+    struct coordinator_config config = config_of(group_size);
+    config.sharers = sharers;
+    return open_config(config, limit);
+}
+
+/* Only members of a view get batches. */
+static inline struct world open_views(int64_t limit, int64_t group_size)
+{
+    struct coordinator_config config = config_of(group_size);
+    config.views = true;
+    return open_config(config, limit);
 }
 
 static inline struct world open_groups(int64_t limit, int64_t group_size)
@@ -103,6 +123,26 @@ static inline struct coordinator_view look(struct world *d)
     struct coordinator_view view;
     coordinator_view(d->c, &view);
     return view;
+}
+
+/* The ranges of a lease, as text. */
+static inline void want_lease(struct world *d, const char *name, const struct lease_request *q, int64_t now,
+                              const char *want)
+{
+    AUTO_FINI(buf) got = BUF_INIT;
+    struct lease_request request = *q;
+    request.sender = sender(name, (uint64_t)(name[7] - '0') + 1);
+    ck_assert_int_eq(coordinator_lease(d->c, &request, now, &d->reply, &d->e), 0);
+    const struct coordinator_reply *r = &d->reply;
+    buf_printf(&got, "%lld-%lld", (long long)r->first, (long long)(r->first + r->count));
+    for (size_t i = 0; i < r->nmore; i += 2)
+        buf_printf(&got, " %lld-%lld", (long long)r->more[i], (long long)r->more[i + 1]);
+    ck_assert_str_eq(r->count > 0 ? got.data : "", want);
+}
+
+static inline void want_batches(struct world *d, const char *name, int64_t want, const char *ranges)
+{
+    want_lease(d, name, &(struct lease_request){ .want = want }, 0, ranges);
 }
 
 #endif

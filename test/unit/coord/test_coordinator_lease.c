@@ -10,25 +10,6 @@ static struct world open_synchronous(int64_t limit, int workers)
     return d;
 }
 
-/* The ranges of a lease, as text. */
-static void want_lease(struct world *d, const char *name, const struct lease_request *q, int64_t now, const char *want)
-{
-    AUTO_FINI(buf) got = BUF_INIT;
-    struct lease_request request = *q;
-    request.sender = sender(name, (uint64_t)(name[7] - '0') + 1);
-    ck_assert_int_eq(coordinator_lease(d->c, &request, now, &d->reply, &d->e), 0);
-    const struct coordinator_reply *r = &d->reply;
-    buf_printf(&got, "%lld-%lld", (long long)r->first, (long long)(r->first + r->count));
-    for (size_t i = 0; i < r->nmore; i += 2)
-        buf_printf(&got, " %lld-%lld", (long long)r->more[i], (long long)r->more[i + 1]);
-    ck_assert_str_eq(r->count > 0 ? got.data : "", want);
-}
-
-static void want_batches(struct world *d, const char *name, int64_t want, const char *ranges)
-{
-    want_lease(d, name, &(struct lease_request){ .want = want }, 0, ranges);
-}
-
 START_TEST(each_worker_gets_a_share_of_each_group)
 {
     struct world d = open_synchronous(TOTAL, 2);
