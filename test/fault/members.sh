@@ -92,7 +92,7 @@ is_known() { # ROLE INDEX
     local pid http sockets
     pid=$(member "$1" "$2")
     [ -n "$pid" ] || return
-    http=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n '/^--http-port$/{n;p;}')
+    http=$(flag_of "$pid" --http-port)
     sockets=$(find "/proc/$pid/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9\n')
     awk -v sockets="$sockets" -v http="$(printf %04X "$http")" 'BEGIN {split(sockets, list, "\n"); for (i in list) own[list[i]]}
         $10 in own {port = substr($2, index($2, ":") + 1); if ($4 == "0A") serves[port]; if ($4 == "01") open[port]}

@@ -81,6 +81,7 @@ replica_pids() {
         tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q "\"type\":\"$2\"${3:+,\"index\":$3}" && echo "$pid"
     done
 }
+flag_of() { tr '\0' '\n' <"/proc/$1/cmdline" | sed -n "/^$2\$/{n;p}"; } # PID FLAG: its value on the command line
 step_now() { grep -oE 'step [0-9]+ epoch' "$dir/out" | tail -n 1 | grep -oE '[0-9]+' || echo 0; } # of the run with its output in $dir/out
 is_beyond() { [ "$(step_now)" -gt "$1" ] || ! kill -0 "$pid" 2>/dev/null; } # STEP
 # goes_on: the run with the launcher $pid makes some more steps.

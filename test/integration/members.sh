@@ -62,9 +62,7 @@ test_members_faults_change_nothing() {
 }
 
 shared_memory_workers() { # INDEX: from how many workers it gets gradients through shared memory
-    local port
-    port=$(tr '\0' '\n' <"/proc/$(sync_pid worker "$1")/cmdline" | grep -A1 -x -e --http-port | tail -n 1)
-    curl -sf "http://127.0.0.1:$port/metrics" | sed -n 's/^trainyard_worker_shared_memory_workers //p'
+    curl -sf "http://127.0.0.1:$(flag_of "$(sync_pid worker "$1")" --http-port)/metrics" | sed -n 's/^trainyard_worker_shared_memory_workers //p'
 }
 shares_memory() { [ "$(shared_memory_workers "$1")" = 1 ]; } # INDEX: with the other worker
 

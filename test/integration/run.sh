@@ -491,8 +491,8 @@ test_http() { # without evaluations: while they are waited for, the state is "wa
 }
 
 # A flag's value of the process that has the identity of a member.
-flag_of() { # MEMBER FLAG
-    pgrep -f -- "--tls-dir $dir/tls/$1( |$)" | while read -r pid; do tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n "/^$2\$/{n;p}"; done
+flag_of_member() { # MEMBER FLAG
+    pgrep -f -- "--tls-dir $dir/tls/$1( |$)" | while read -r pid; do flag_of "$pid" "$2"; done
 }
 want_refusal() { # REGEX CURL-ARGUMENT...: status 403, and why
     local status
@@ -511,7 +511,7 @@ test_pages_need_a_certificate() {
     wait_for 60 grep -qE 'step [0-9]+' "$dir/out"
     member="chief-0"
     [ -d "$dir/tls/chief-0" ] || member="worker-0"
-    port=$(flag_of $member --http-port) tls_port=$(flag_of $member --https-port)
+    port=$(flag_of_member $member --http-port) tls_port=$(flag_of_member $member --https-port)
     https "$tls_port" progress >"$dir/progress" || problem "/progress with the certificate of the launcher"
     want_line '"state": *"training"' "$dir/progress"
     want_refusal 'needs a client certificate of the job' "https://127.0.0.1:$tls_port/progress"
