@@ -149,14 +149,12 @@ static struct coordinator_reply reply_of(const struct coordinator *c)
     return r;
 }
 
-/* The member's process is gone. It died on the lowest batch that it held, also of those that were given to others. */
+/* The member's process is gone. */
 static void lose(struct coordinator *c, struct member *m)
 {
-    int64_t at = ledger_drop(c->ledger, m->number);
-    if (m->suspect >= 0)
-        at = at >= 0 ? MIN(at, m->suspect) : m->suspect;
-    if (at >= 0 && blames(c, m))
-        ledger_count_death(c->ledger, at);
+    coordinator_take_from(c, m);
+    if (m->suspect >= 0 && blames(c, m))
+        ledger_count_death(c->ledger, m->suspect);
     m->suspect = -1;
 }
 

@@ -37,6 +37,8 @@ void coordinator_changed(struct coordinator *c);
 bool coordinator_trains(const struct coordinator *c, const struct member *m);
 /* It is not in the view that runs: it holds no batches. */
 bool coordinator_left_out(const struct coordinator *c, const struct member *m);
+/* Its batches are free. If it is dead, it died on m->suspect, the lowest that was taken from it. */
+void coordinator_take_from(struct coordinator *c, struct member *m);
 /* The member gets batches: *ret has no range when there are none for it. */
 void coordinator_give_leases(struct coordinator *c, struct member *m, const struct lease_request *q, int64_t now_ms,
                              struct coordinator_reply *ret);

@@ -56,11 +56,17 @@ static int64_t stall_ms(const struct coordinator *c, const struct member *asking
     return MAX((int64_t)STALL_LEASES * c->config.lease_ms, STALL_BATCHES * asking->batch_ms);
 }
 
-static void give_back(struct coordinator *c, struct member *m)
+void coordinator_take_from(struct coordinator *c, struct member *m)
+{
+    int64_t lowest = ledger_drop(c->ledger, m->number);
+    if (lowest >= 0)
+        m->suspect = m->suspect >= 0 ? MIN(m->suspect, lowest) : lowest;
+}
+
+static void note_stall(struct coordinator *c, struct member *m)
 {
     c->view.stalls++;
     m->stalled = true;
-    ledger_drop(c->ledger, m->number);
     coordinator_changed(c);
 }
 
@@ -76,7 +82,8 @@ void coordinator_take_back(struct coordinator *c, const struct member *asking, i
     describe_held(c, &held, " has not computed", what, sizeof(what));
     str_fmt(c->view.stalled, sizeof(c->view.stalled), "%s for %lld s", what,
             (long long)(now_ms - m->progress_ms) / 1000);
-    give_back(c, m);
+    ledger_drop(c->ledger, m->number);
+    note_stall(c, m);
 }
 
 void coordinator_take_back_of_silent(struct coordinator *c, struct member *m, int64_t now_ms)
@@ -88,11 +95,11 @@ void coordinator_take_back_of_silent(struct coordinator *c, struct member *m, in
         !ledger_next_of(c->ledger, m->number, 0, &held))
         return;
     m->silent = true;
-    m->suspect = m->suspect >= 0 ? MIN(m->suspect, held.first) : held.first;
     describe_held(c, &held, ", which holds", what, sizeof(what));
     str_fmt(c->view.stalled, sizeof(c->view.stalled), "%s, was not heard for %.1f s", what,
             (double)(now_ms - m->seen_ms) / 1000.0);
-    give_back(c, m);
+    coordinator_take_from(c, m);
+    note_stall(c, m);
 }
 
 bool coordinator_left_out(const struct coordinator *c, const struct member *m)
@@ -107,9 +114,8 @@ void coordinator_set_view(struct coordinator *c, const struct view *v)
     for (size_t i = 0; i < c->members.n; i++) {
         struct member *m = &c->members.items[i];
         m->in_view = view_find(v, m->name, m->incarnation) >= 0;
-        int64_t held = coordinator_left_out(c, m) ? ledger_drop(c->ledger, m->number) : -1;
-        if (held >= 0)
-            m->suspect = m->suspect >= 0 ? MIN(m->suspect, held) : held;
+        if (coordinator_left_out(c, m))
+            coordinator_take_from(c, m);
     }
 }
 
