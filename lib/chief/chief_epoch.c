@@ -165,16 +165,14 @@ static int await_reports(struct chief *c, int64_t epoch, int64_t deadline, struc
     auto_free double *metrics = xcalloc(model_metrics(c->config.model), sizeof(*metrics));
     struct reports r = { .epoch = epoch, .metrics = metrics };
     int64_t step, wanted = chief_epoch_end(c, epoch) - epoch * c->batches_per_epoch;
-    for (;;) {
+    for (bool late = false;; late = clock_ms() >= deadline) {
         struct err cause = { 0 };
         coordinator_metrics(c->coordinator, count_reports, &r);
-        if (r.batches >= wanted)
+        if (r.batches >= wanted || late)
             return 0;
+        coordinator_wait(c->coordinator, clock_ms() + POLL_MS); /* mostly they come now */
         if (chief_synchronous(c) && chief_observe(c, &step, &cause) < 0 && !chief_worth_waiting(&cause))
             return err_set(e, cause.code, "%s", cause.msg);
-        if (clock_ms() >= deadline)
-            return 0;
-        coordinator_wait(c->coordinator, clock_ms() + POLL_MS);
     }
 }
 
