@@ -291,6 +291,34 @@ START_TEST(only_who_holds_what_is_waited_for_has_stalled)
 }
 END_TEST
 
+/* It is slow, or hangs: when its process ends, its batch is not to blame. */
+START_TEST(who_has_stalled_did_not_die_of_its_batch)
+{
+    struct world d = open_coordinator(TOTAL);
+    const struct ordinal_ranges held = { .r = (int64_t[]){ 0, 4 }, .n = 2 };
+    int64_t now = 0;
+    ck_assert_int_eq(enrol(&d, "worker-1", 2, now), 0);
+    for (uint64_t life = 1; life <= 4; life++) {
+        const struct heartbeat_request alive = { .sender = sender("worker-0", life), .held = held };
+        ck_assert_int_eq(enrol(&d, "worker-0", life, now), 0);
+        ck_assert_int_gt(assign(&d, "worker-0", life, (struct ordinal_ranges){ 0 }, 4, now), 0);
+        ck_assert_int_eq(d.reply.first, 0);
+        for (int64_t until = now + 3 * LEASE_MS; now < until; now += SILENCE_MS) {
+            ck_assert_int_eq(coordinator_heartbeat(d.c, &alive, now, &d.reply, &d.e), 0);
+            ck_assert_int_eq(beat(&d, "worker-1", 2, now), 0);
+        }
+        while (assign(&d, "worker-1", 2, (struct ordinal_ranges){ 0 }, TOTAL, now) > 0)
+            continue; /* until it has nothing to do */
+        ck_assert_uint_eq(look(&d).stalls, life);
+        coordinator_observe(d.c, &(struct ordinal_set)ORDINAL_SET_INIT, now + 1); /* it has applied none of them */
+        now += 2;
+    }
+    ck_assert_int_eq(enrol(&d, "worker-0", 5, now), 0);
+    ck_assert_int_eq(look(&d).poisoned, -1);
+    close_coordinator(&d);
+}
+END_TEST
+
 START_TEST(held_leases_end_at_a_group)
 {
     struct world d = open_synchronous(TOTAL, 2);
@@ -668,6 +696,7 @@ Suite *test_suite(void)
     tcase_add_test(t, what_a_worker_gives_up_goes_to_others);
     tcase_add_test(t, an_evaluator_has_no_share);
     tcase_add_test(t, only_who_holds_what_is_waited_for_has_stalled);
+    tcase_add_test(t, who_has_stalled_did_not_die_of_its_batch);
     tcase_add_test(t, held_leases_end_at_a_group);
     tcase_add_test(t, a_silent_worker_loses_its_batches);
     tcase_add_test(t, heartbeats_of_many_workers_are_rarer);

@@ -139,6 +139,39 @@ START_TEST(the_lowest_batch_of_a_member_that_came_back_is_named)
 }
 END_TEST
 
+/* The same, of a lower one that it got then, and lost with the next view. */
+START_TEST(a_lower_batch_of_a_member_that_came_back_is_named)
+{
+    struct world d = open_views(TOTAL, 4);
+    const struct ordinal_ranges held = { .r = (int64_t[]){ 4, 8 }, .n = 2 };
+    for (uint64_t life = 1; life <= 3; life++) {
+        struct view_member both[] = { { .name = "worker-1", .incarnation = life },
+                                      { .name = "worker-0", .incarnation = life } };
+        const struct view with = { .number = life, .members = both, .n = 2 };
+        const struct view without = { .number = life, .members = both, .n = 1 };
+        const struct leave_request leave = { .sender = sender("worker-1", life) };
+        ck_assert_int_eq(enrol(&d, "worker-0", life, 0), 0);
+        ck_assert_int_eq(enrol(&d, "worker-1", life, 0), 0);
+        coordinator_set_view(d.c, &with);
+        while (assign(&d, "worker-1", life, (struct ordinal_ranges){ .r = (int64_t[]){ 0, 4 }, .n = 2 }, 1, 0) > 0 &&
+               d.reply.first < 3)
+            continue;
+        ck_assert_int_gt(assign(&d, "worker-0", life, (struct ordinal_ranges){ 0 }, 1, 0), 0);
+        ck_assert_int_ge(d.reply.first, 4);
+        coordinator_set_view(d.c, &without);
+        ck_assert_int_eq(coordinator_leave(d.c, &leave, 0, &d.reply, &d.e), 0);
+        coordinator_set_view(d.c, &with);
+        ck_assert_int_gt(assign(&d, "worker-0", life, held, 1, 0), 0);
+        ck_assert_int_eq(d.reply.first, 0);
+        coordinator_set_view(d.c, &without);
+        ck_assert_int_eq(look(&d).poisoned, -1);
+    }
+    ck_assert_int_eq(enrol(&d, "worker-0", 4, 0), 0);
+    ck_assert_int_eq(look(&d).poisoned, 0);
+    close_coordinator(&d);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("coordinator_views");
@@ -148,6 +181,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_member_that_registers_again_is_in_its_view);
     tcase_add_test(t, the_batch_of_members_that_died_is_named);
     tcase_add_test(t, the_lowest_batch_of_a_member_that_came_back_is_named);
+    tcase_add_test(t, a_lower_batch_of_a_member_that_came_back_is_named);
     suite_add_tcase(s, t);
     return s;
 }
