@@ -177,6 +177,8 @@ static int explain_wait(const struct collective *c, struct err *e)
 {
     if (c->waits_for[0] != '\0')
         return err_set(e, ERR_PENDING, "%s", c->waits_for);
+    if (c->phase == PHASE_TRAINING && donations_wait(c))
+        return err_set(e, ERR_PENDING, "a worker that joins and is not as far yet");
     if (c->phase == PHASE_TRAINING && c->ready && c->now != NULL) {
         AUTO_FINI(buf) text = BUF_INIT;
         reduction_missing(c->now, &text);

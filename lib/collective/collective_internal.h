@@ -57,6 +57,8 @@ struct donation {
     struct state_copy *state;
     struct reduction **kept; /* ascending by step */
     size_t nkept, kept_cap;
+    bool follows;         /* it has the state, and takes sums */
+    size_t behind, taken; /* sums that were kept when it began to follow; that it has taken since */
 };
 
 enum member_phase {
@@ -179,7 +181,10 @@ MUST_USE int collective_order(struct collective *c, const struct rpc_caller *chi
 /* Under the lock. NULL: nothing is kept for it. */
 struct donation *donation_for(const struct collective *c, const char *name, uint64_t incarnation);
 void donations_keep(struct collective *c, struct reduction *r, int64_t now_ms); /* the sums of a step */
-bool donations_full(const struct collective *c); /* no further step may be applied before newcomers took what is kept */
+/* The sums of all steps below are taken. True: fewer are kept now. */
+bool donation_drop_below(struct donation *d, int64_t at);
+/* No further step may be applied before a newcomer has taken what is kept for it. */
+bool donations_wait(const struct collective *c);
 void donations_free(struct collective *c);
 
 /* ---- collective_exchange.c ---- */

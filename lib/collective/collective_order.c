@@ -100,13 +100,37 @@ void donations_keep(struct collective *c, struct reduction *r, int64_t now_ms)
     }
 }
 
-bool donations_full(const struct collective *c)
+bool donation_drop_below(struct donation *d, int64_t at)
+{
+    size_t n = 0;
+    while (n < d->nkept && reduction_at(d->kept[n]) < at)
+        reduction_unref(d->kept[n++]);
+    if (n > 0)
+        memmove(d->kept, d->kept + n, (d->nkept - n) * sizeof(struct reduction *));
+    d->nkept -= n;
+    d->taken += n;
+    d->behind = d->follows ? d->behind : d->nkept;
+    d->follows = true;
+    return n > 0;
+}
+
+/* A member that trains alone may be faster than the newcomer that follows it. From the first sums that it takes, this
+ * member makes one step for two of the newcomer, until that one has caught up. */
+static bool donation_brakes(const struct donation *d)
+{
+    size_t caught_up = d->taken / 2;
+    return d->follows && d->nkept > (d->behind > caught_up + 1 ? d->behind - caught_up : 1);
+}
+
+bool donations_wait(const struct collective *c)
 {
     size_t bytes = c->config.layout->vector * sizeof(float);
     int64_t now = clock_ms();
-    for (const struct donation *d = c->donations; d != NULL; d = d->next)
-        if (d->nkept >= KEPT_STEPS && d->nkept * bytes >= KEPT_BYTES && now - d->heard_ms <= SILENT_MS)
+    for (const struct donation *d = c->donations; d != NULL; d = d->next) {
+        bool full = d->nkept >= KEPT_STEPS && d->nkept * bytes >= KEPT_BYTES;
+        if ((full || donation_brakes(d)) && now - d->heard_ms <= SILENT_MS)
             return true;
+    }
     return false;
 }
 

@@ -200,18 +200,6 @@ static int on_gradient(struct transfer_request *x, struct err *e)
 
 /* ---- for members that are behind ---- */
 
-/* The newcomer has the sums of all steps below. True: there are fewer now. */
-static bool drop_kept(struct donation *d, int64_t at)
-{
-    size_t n = 0;
-    while (n < d->nkept && reduction_at(d->kept[n]) < at)
-        reduction_unref(d->kept[n++]);
-    if (n > 0)
-        memmove(d->kept, d->kept + n, (d->nkept - n) * sizeof(struct reduction *));
-    d->nkept -= n;
-    return n > 0;
-}
-
 static struct reduction *find_kept(const struct collective *c, const struct donation *d, int64_t at)
 {
     if (c->last != NULL && reduction_at(c->last) == at)
@@ -229,7 +217,7 @@ static int on_kept(struct transfer_request *x, struct err *e)
     MUTEX_GUARD(&c->lock);
     if (check_follower(x, &d, e) < 0)
         return -1;
-    if (d != NULL && drop_kept(d, x->q->at))
+    if (d != NULL && donation_drop_below(d, x->q->at))
         collective_changed(c);
     struct reduction *r = find_kept(c, d, x->q->at);
     if (r == NULL)

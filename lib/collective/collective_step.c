@@ -38,7 +38,7 @@ static int update(struct collective *c, struct reduction *r, struct err *e)
 static bool begin_update(struct collective *c, uint64_t epoch)
 {
     enum { LOOK_MS = 100 }; /* a newcomer may have been given up */
-    while (!collective_over(c, epoch) && (c->entered || c->readers > 0 || donations_full(c)))
+    while (!collective_over(c, epoch) && (c->entered || c->readers > 0 || donations_wait(c)))
         cond_wait_until(&c->changed, &c->lock, clock_ms() + LOOK_MS);
     c->applying = !collective_over(c, epoch);
     return c->applying;
@@ -87,7 +87,7 @@ static int begin_first_step(struct collective *c, struct err *e)
 bool step_is_complete(const struct collective *c)
 {
     return c->phase == PHASE_TRAINING && c->ready && !c->applying && !c->entered && c->readers == 0 &&
-           reduction_complete(c->now) && !donations_full(c);
+           reduction_complete(c->now) && !donations_wait(c);
 }
 
 int step_make(struct collective *c, struct err *e)

@@ -315,4 +315,11 @@ static inline void check_values(struct party *p, size_t i, int64_t at)
     collective_leave(p->members[i].collective);
 }
 
+/* Each ordinal of [from, to) is given by a member of its turn. */
+static inline void give_all(struct party *p, const size_t *turns, size_t n, int64_t from, int64_t to)
+{
+    for (int64_t o = from; o < to; o++)
+        given(p, turns[(size_t)o % n], o);
+}
+
 #endif

@@ -4,13 +4,6 @@
 
 #include "base/thread.h"
 
-/* Each ordinal of [from, to) is given by a member of its turn. */
-static void give_all(struct party *p, const size_t *turns, size_t n, int64_t from, int64_t to)
-{
-    for (int64_t o = from; o < to; o++)
-        given(p, turns[(size_t)o % n], o);
-}
-
 START_TEST(all_members_have_the_bits_of_a_parameter_server)
 {
     static const size_t TURNS[] = { 0, 1, 2 };

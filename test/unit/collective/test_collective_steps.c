@@ -333,6 +333,58 @@ START_TEST(no_update_is_made_while_the_state_is_read)
 }
 END_TEST
 
+/* The donor's only step that it may not make yet: its gradients are there. */
+static bool is_braked(struct party *p, int64_t at)
+{
+    struct err e = { 0 };
+    int rc = collective_enter(p->members[0].collective, at, -1, 50, &e);
+    collective_leave(p->members[0].collective);
+    ck_assert_msg(rc == 0 || err_is(&e, ERR_PENDING), "%s", e.msg);
+    ck_assert(rc == 0 || strstr(e.msg, "a worker that joins") != NULL);
+    return rc < 0;
+}
+
+/* A newcomer, played by the test, begins to follow 4 steps behind a donor that trains alone. */
+START_TEST(a_donor_lets_the_newcomer_catch_up)
+{
+    static const size_t ALONE[] = { 0 };
+    static const int64_t TAKEN[] = { 0, 0, 1, 3, 5, 7, 8, 9 }; /* steps that it has when another one may be made */
+    struct party p;
+    struct err e = { 0 };
+    struct transfer_call kept = { .kind = TRAINYARD__V1__TRANSFER_KIND__TRANSFER_KEPT,
+                                  .sender = "worker-1",
+                                  .incarnation = 101,
+                                  .generation = CHIEF.generation,
+                                  .view = 1 };
+    party_open(&p, 1, _i);
+    start(&p, 1, 0, 1);
+    member_start(&p, 1, 101);
+    ordered(&p, 0, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_DONATE, 1, 0, 0, 1 });
+    int64_t at = 0, taken = 0;
+    for (int i = 0; i < 4; i++, at = groups_end(&G, at))
+        give_all(&p, ALONE, 1, at, groups_end(&G, at));
+    ck_assert(!is_braked(&p, at));
+    ck_ok_e(transfer(&p, 0, &kept, &e)); /* it has the state now, and asks for the first sums */
+    for (size_t i = 0; i < COUNT_OF(TAKEN); i++, at = groups_end(&G, at)) {
+        for (; taken < TAKEN[i]; taken++) {
+            ck_assert(is_braked(&p, at));
+            kept.at = groups_end(&G, kept.at);
+            ck_ok_e(transfer(&p, 0, &kept, &e));
+        }
+        ck_assert(!is_braked(&p, at));
+        give_all(&p, ALONE, 1, at, groups_end(&G, at));
+    }
+    ck_assert(is_braked(&p, at));
+    {
+        struct collective *c = p.members[0].collective;
+        MUTEX_GUARD(&c->lock);
+        c->donations->heard_ms -= 60000; /* as if it was not heard since */
+    }
+    ck_assert(!is_braked(&p, at));
+    party_close(&p);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("collective_steps");
@@ -349,6 +401,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, one_thread_fetches_the_sums_of_a_step, 0, TRANSPORTS);
     tcase_add_loop_test(t, the_thread_that_trains_is_expected_in_this_step_and_the_next, 0, TRANSPORTS);
     tcase_add_loop_test(t, no_update_is_made_while_the_state_is_read, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_donor_lets_the_newcomer_catch_up, 0, TRANSPORTS);
     suite_add_tcase(s, t);
     return s;
 }
