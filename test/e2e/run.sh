@@ -271,16 +271,19 @@ want_pods_of() { # JOB "a b": the names of its pods that are not being deleted, 
         --arg job "$1" --arg wanted "$2" || problem "pods are '$(k get pods --no-headers | tr '\n' ';')', not '$2'"
 }
 
+joins_of() { k logs job-chief-0 2>/dev/null | grep -cE "worker-$1 joined at step [0-9]+: 2 workers"; } # INDEX
+joined_again() { [ "$(joins_of "$1")" -gt "$2" ]; } # INDEX JOINS
+
 # MultiWorkerMirrored, with a Chief and without one: a worker is killed while no node takes its next pod. One job trains on
 # without it, the other one needs two workers and waits.
 test_long_c7_members_come_and_go() {
-    local pod before uids
+    local pod before uids joins
     new_namespace "${FUNCNAME[0]}"
     members_job job 's/epochs: 20/epochs: 100000/'
     members_job lead 's/epochs: 20/epochs: 100000/; s/replicasToAggregate: 2/&, minReplicas: 2/; /^    Chief: /d'
     wait_for 180 at_step job 100
     wait_for 180 at_step lead 100
-    logged job-chief-0 'workers (0, 1|1, 0) train from step 0 on'
+    logged job-chief-0 'workers (0, 1|1, 0) train from step 0 on|worker-[01] joined at step [0-9]+: 2 workers'
     uids="$(uid job-chief-0) $(uid job-worker-0) $(uid lead-worker-0)"
     kubectl cordon node1 >/dev/null
     k delete pod job-worker-1 lead-worker-1 --grace-period=0 --force >/dev/null 2>&1
@@ -290,8 +293,9 @@ test_long_c7_members_come_and_go() {
     wait_for 180 at_step job $((before + 100)) || problem "the other worker does not train on"
     logged lead-worker-0 'waiting [0-9]+ s for .*1 of at least 2 workers are there'
     same "$(phase job-worker-1) $(phase lead-worker-1)" "Pending Pending" "the phase of the workers that are missing"
+    joins=$(joins_of 1)
     kubectl uncordon node1 >/dev/null
-    logged job-chief-0 'worker-1 joined at step [0-9]+: 2 workers'
+    wait_for 180 joined_again 1 "$joins" || problem "worker-1 does not come back: $(k logs job-chief-0 --tail=5)"
     logged lead-worker-0 'workers (0, 1|1, 0) train from step [1-9][0-9]* on'
     for pod in job lead; do
         before=$(step $pod)
