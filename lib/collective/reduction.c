@@ -160,26 +160,57 @@ const struct reduction_frame *reduction_frame(const struct reduction *r)
 
 /* ---- adding ---- */
 
-static void sum_nothing(const struct reduction *r, int64_t ordinal, size_t at, size_t n)
+/* Floats [at, at + n) of the vector. */
+struct float_range {
+    size_t at, n;
+};
+
+static void sum_nothing(const struct reduction *r, int64_t ordinal, struct float_range to)
 {
     if (ordinal == r->at)
-        memset(r->sums + at, 0, n * sizeof(float));
+        memset(r->sums + to.at, 0, to.n * sizeof(float));
 }
 
+/* The gradients of an ordinal, and of the next one or NULL, from some float on. */
+struct addends {
+    int64_t ordinal;
+    const char *x, *next;
+};
+
 /* One gradient in a range of floats of one segment, as in shard/update_sync.c. */
-static void sum_range(const struct reduction *r, const struct segment_spec *g, int64_t ordinal, size_t at,
-                      const void *x, size_t n)
+static void sum_one(const struct reduction *r, const struct segment_spec *g, int64_t ordinal, const void *x,
+                    struct float_range to)
 {
     bool first = ordinal == r->at;
-    float w = groups_weight(&r->frame->groups, ordinal), *sum = r->sums + at;
+    float w = groups_weight(&r->frame->groups, ordinal), *sum = r->sums + to.at;
     if (g->kind == VAR_MOVING) /* the next values: each batch of the group counts by itself */
-        update_average(first ? r->frame->values + at : sum, x, g->momentum, sum, n);
+        update_average(first ? r->frame->values + to.at : sum, x, g->momentum, sum, to.n);
     else if (g->kind == VAR_TRAINABLE && first)
-        update_weigh(x, w, sum, n);
+        update_weigh(x, w, sum, to.n);
     else if (g->kind == VAR_TRAINABLE)
-        update_add(x, w, sum, n);
+        update_add(x, w, sum, to.n);
     else
-        sum_nothing(r, ordinal, at, n);
+        sum_nothing(r, ordinal, to);
+}
+
+static struct addends addends_skip(struct addends a, size_t floats)
+{
+    size_t bytes = floats * sizeof(float);
+    return (struct addends){ a.ordinal, a.x + bytes, a.next != NULL ? a.next + bytes : NULL };
+}
+
+static void sum_range(const struct reduction *r, const struct segment_spec *g, const struct addends *a,
+                      struct float_range to)
+{
+    const struct groups *groups = &r->frame->groups;
+    if (a->next != NULL && a->ordinal == r->at && g->kind == VAR_TRAINABLE) {
+        update_weigh_two(a->x, groups_weight(groups, a->ordinal), a->next, groups_weight(groups, a->ordinal + 1),
+                         r->sums + to.at, to.n);
+        return;
+    }
+    sum_one(r, g, a->ordinal, a->x, to);
+    if (a->next != NULL)
+        sum_one(r, g, a->ordinal + 1, a->next, to);
 }
 
 /* The segment that has this float, or the next one above: segments ascend by offset. */
@@ -196,33 +227,22 @@ static size_t segment_at(const struct layout *l, size_t at)
     return low;
 }
 
-/* Gradients of consecutive floats from `at` on. Between variables there may be floats of none. */
-static void sum_floats(const struct reduction *r, int64_t ordinal, size_t at, const void *x, size_t n)
+/* Between variables there may be floats of none. */
+static void sum_floats(const struct reduction *r, struct addends a, struct float_range to)
 {
     const struct layout *l = r->frame->layout;
-    const char *from = x;
-    for (size_t i = segment_at(l, at), done = 0, here; done < n; i++, done += here) {
-        size_t begin = i < l->n ? l->segments[i].offset : SIZE_MAX, pos = at + done;
-        size_t gap = begin > pos ? MIN(begin - pos, n - done) : 0;
-        sum_nothing(r, ordinal, pos, gap);
-        done += gap;
-        here = done < n ? MIN(begin + l->segments[i].count - (at + done), n - done) : 0;
-        if (here > 0)
-            sum_range(r, &l->segments[i], ordinal, at + done, from + done * sizeof(float), here);
+    size_t end = to.at + to.n;
+    for (size_t i = segment_at(l, to.at); to.at < end; i++) {
+        size_t begin = i < l->n ? MIN(l->segments[i].offset, end) : end;
+        size_t stop = begin < end ? MIN(begin + l->segments[i].count, end) : end;
+        begin = MAX(begin, to.at);
+        sum_nothing(r, a.ordinal, (struct float_range){ to.at, begin - to.at });
+        a = addends_skip(a, begin - to.at);
+        if (stop > begin)
+            sum_range(r, &l->segments[i], &a, (struct float_range){ begin, stop - begin });
+        a = addends_skip(a, stop - begin);
+        to.at = stop;
     }
-}
-
-static int sum_bytes(const struct reduction *r, const struct chunk_range *c, int64_t ordinal, struct bytes_in *bytes,
-                     struct err *e)
-{
-    struct float_reader reader = { .in = bytes };
-    const void *x = NULL;
-    for (size_t at = c->from, n; at < c->to; at += n) {
-        if ((n = floats_next(&reader, c->to - at, &x)) == 0)
-            return err_set(e, ERR_INTERNAL, "a gradient ended within its chunk");
-        sum_floats(r, ordinal, at, x, n);
-    }
-    return 0;
 }
 
 static int keep_bytes(struct early *early, const struct chunk_range *c, struct bytes_in *bytes, struct err *e)
@@ -239,18 +259,72 @@ static int keep_bytes(struct early *early, const struct chunk_range *c, struct b
     return 0;
 }
 
-/* Those that have come before their turn. */
-static void sum_waiting(const struct reduction *r, struct own_chunk *own, const struct chunk_range *c)
+/* A gradient in a chunk. lent: the same as in bytes, in one piece that stays; or NULL. */
+struct gradient_part {
+    size_t chunk;
+    int64_t ordinal;
+    struct bytes_in *bytes;
+    const float *lent;
+};
+
+/* ---- adding: under the chunk's lock ---- */
+
+/* The gradients [own->next, end) are there. arriving: this one counts as such; -1: none. */
+static int64_t run_end(const struct reduction *r, const struct own_chunk *own, int64_t arriving)
 {
-    for (; own->next < r->end && own->early[own->next - r->at].floats != NULL; own->next++) {
-        struct early *early = &own->early[own->next - r->at];
-        sum_floats(r, own->next, c->from, early->floats, c->to - c->from);
-        free(early->copy);
-        *early = (struct early){ 0 };
-    }
+    int64_t o = own->next;
+    while (o < r->end && (own->early[o - r->at].floats != NULL || o == arriving))
+        o++;
+    return o;
 }
 
-/* Under the chunk's lock. */
+/* One alone that is lent waits for the next one: two are added with one pass over the sum. */
+static bool run_is_due(const struct reduction *r, const struct own_chunk *own, int64_t end)
+{
+    const struct early *first = end > own->next ? &own->early[own->next - r->at] : NULL;
+    bool lent = first != NULL && first->floats != NULL && first->copy == NULL;
+    return first != NULL && (end == r->end || end - own->next > 1 || !lent);
+}
+
+/* Of a gradient that is there, from a float of the chunk on. arriving: the floats of the one whose bytes arrive now. */
+static const void *run_floats(const struct reduction *r, const struct own_chunk *own, int64_t ordinal, size_t from,
+                              const void *arriving)
+{
+    const float *early = own->early[ordinal - r->at].floats;
+    return early != NULL ? early + from : arriving;
+}
+
+/* All of [own->next, end), a block of all of them after the other: the sum stays in the cache. p: the one whose bytes
+ * arrive now, or NULL. */
+static int sum_run(const struct reduction *r, struct own_chunk *own, const struct chunk_range *c, int64_t end,
+                   const struct gradient_part *p, struct err *e)
+{
+    enum { BLOCK = 4096 };
+    struct float_reader reader = { .in = p != NULL ? p->bytes : NULL };
+    for (size_t at = c->from, n; at < c->to; at += n) {
+        const void *x = NULL;
+        n = MIN(c->to - at, (size_t)BLOCK);
+        if (p != NULL && (n = floats_next(&reader, n, &x)) == 0)
+            return err_set(e, ERR_INTERNAL, "a gradient ended within its chunk");
+        for (int64_t o = own->next; o < end; o += 2) {
+            const struct addends a = { o, run_floats(r, own, o, at - c->from, x),
+                                       o + 1 < end ? run_floats(r, own, o + 1, at - c->from, x) : NULL };
+            sum_floats(r, a, (struct float_range){ at, n });
+        }
+    }
+    for (; own->next < end; own->next++) {
+        free(own->early[own->next - r->at].copy);
+        own->early[own->next - r->at] = (struct early){ 0 };
+    }
+    return 0;
+}
+
+static void sum_waiting(const struct reduction *r, struct own_chunk *own, const struct chunk_range *c, int64_t end)
+{
+    struct err never;
+    (void)!sum_run(r, own, c, end, NULL, &never);
+}
+
 static bool note_sum(struct reduction *r, struct own_chunk *own, size_t chunk)
 {
     if (own->next < r->end || atomic_load(&r->done[chunk]))
@@ -266,7 +340,9 @@ void reduction_open(struct reduction *r)
     for (size_t i = f->own_first; i < f->own_end; i++) {
         struct own_chunk *own = &r->own[i - f->own_first];
         MUTEX_GUARD(&own->lock);
-        sum_waiting(r, own, &f->chunks[i]);
+        int64_t end = run_end(r, own, -1);
+        if (run_is_due(r, own, end))
+            sum_waiting(r, own, &f->chunks[i], end);
         (void)note_sum(r, own, i);
     }
 }
@@ -286,27 +362,18 @@ static int check_add(const struct reduction *r, size_t chunk, int64_t ordinal, c
     return 0;
 }
 
-/* A gradient in a chunk. lent: the same as in bytes, in one piece that stays; or NULL. */
-struct gradient_part {
-    size_t chunk;
-    int64_t ordinal;
-    struct bytes_in *bytes;
-    const float *lent;
-};
-
 /* Under the chunk's lock. */
 static int take_part(struct reduction *r, struct own_chunk *own, const struct gradient_part *p, struct err *e)
 {
     const struct chunk_range *c = &r->frame->chunks[p->chunk];
     struct early *early = &own->early[p->ordinal - r->at];
-    if (!atomic_load(&r->open) || p->ordinal != own->next) {
+    int64_t end = run_end(r, own, p->ordinal);
+    bool turn = atomic_load(&r->open) && p->ordinal < end;
+    if (p->lent != NULL)
         early->floats = p->lent;
-        return p->lent != NULL ? 0 : keep_bytes(early, c, p->bytes, e);
-    }
-    if (sum_bytes(r, c, p->ordinal, p->bytes, e) < 0)
-        return -1;
-    own->next++;
-    return 0;
+    else if (!turn)
+        return keep_bytes(early, c, p->bytes, e);
+    return turn && run_is_due(r, own, end) ? sum_run(r, own, c, end, p->lent != NULL ? NULL : p, e) : 0;
 }
 
 static int add_part(struct reduction *r, const struct gradient_part *p, bool *ret_complete, struct err *e)
@@ -321,8 +388,6 @@ static int add_part(struct reduction *r, const struct gradient_part *p, bool *re
     if (take_part(r, own, p, e) < 0)
         return -1;
     own->has[p->ordinal - r->at] = true;
-    if (atomic_load(&r->open))
-        sum_waiting(r, own, &r->frame->chunks[p->chunk]);
     *ret_complete = note_sum(r, own, p->chunk);
     return 0;
 }
@@ -352,6 +417,11 @@ int reduction_keep(struct reduction *r, size_t chunk, int64_t ordinal, struct er
     struct early *early = &own->early[ordinal - r->at];
     if (early->floats == NULL || early->copy != NULL)
         return 0;
+    int64_t end = run_end(r, own, -1);
+    if (atomic_load(&r->open) && ordinal < end) {
+        sum_waiting(r, own, c, end);
+        return 0;
+    }
     struct one_range range = { .data = early->floats, .size = (c->to - c->from) * sizeof(float) };
     struct bytes_in bytes = one_range(&range);
     return keep_bytes(early, c, &bytes, e);

@@ -46,8 +46,9 @@ void reduction_open(struct reduction *r);
  * already changes nothing. *ret_complete: with it the chunk has its sum. ERR_NOMEM, ERR_INPUT. */
 MUST_USE int reduction_add(struct reduction *r, size_t chunk, int64_t ordinal, struct bytes_in *bytes,
                            bool *ret_complete, struct err *e);
-/* The same from memory that stays as it is until reduction_keep, which copies it if it is not in the sum by then. After
- * ERR_NOMEM of reduction_keep the reduction must not be used any more. */
+/* The same from memory that stays as it is until reduction_keep, which adds or copies what is not in the sum by then:
+ * one alone waits, since two are added with one pass over the sum. After ERR_NOMEM of reduction_keep the reduction must
+ * not be used any more. */
 MUST_USE int reduction_lend(struct reduction *r, size_t chunk, int64_t ordinal, struct one_range floats,
                             bool *ret_complete, struct err *e);
 MUST_USE int reduction_keep(struct reduction *r, size_t chunk, int64_t ordinal, struct err *e);

@@ -19,6 +19,14 @@ KERNEL void update_add(const void *x, float w, float *sum, size_t n)
         to[i] += w * from[i];
 }
 
+KERNEL void update_weigh_two(const void *x, float w, const void *y, float v, float *sum, size_t n)
+{
+    const wire_float *restrict one = x, *restrict two = y;
+    float *restrict to = sum;
+    for (size_t i = 0; i < n; i++)
+        to[i] = w * one[i] + v * two[i];
+}
+
 KERNEL void update_mean_of_one(const void *x, float w, float k, float *mean, size_t n)
 {
     const wire_float *restrict from = x;

@@ -9,6 +9,8 @@
 void update_weigh(const void *x, float w, float *sum, size_t n);
 /* sum += w x */
 void update_add(const void *x, float w, float *sum, size_t n);
+/* sum = w x + v y: as update_weigh of x, and update_add of y */
+void update_weigh_two(const void *x, float w, const void *y, float v, float *sum, size_t n);
 /* mean = w x / k, or with the sum of others: (sum + w x) / k */
 void update_mean_of_one(const void *x, float w, float k, float *mean, size_t n);
 void update_mean(const float *sum, const void *x, float w, float k, float *mean, size_t n);
