@@ -281,9 +281,11 @@ static int64_t run_end(const struct reduction *r, const struct own_chunk *own, i
 /* One alone that is lent waits for the next one: two are added with one pass over the sum. */
 static bool run_is_due(const struct reduction *r, const struct own_chunk *own, int64_t end)
 {
-    const struct early *first = end > own->next ? &own->early[own->next - r->at] : NULL;
-    bool lent = first != NULL && first->floats != NULL && first->copy == NULL;
-    return first != NULL && (end == r->end || end - own->next > 1 || !lent);
+    if (end == own->next)
+        return false;
+    const struct early *first = &own->early[own->next - r->at];
+    bool lent = first->floats != NULL && first->copy == NULL;
+    return !lent || end - own->next > 1 || end == r->end;
 }
 
 /* Of a gradient that is there, from a float of the chunk on. arriving: the floats of the one whose bytes arrive now. */
