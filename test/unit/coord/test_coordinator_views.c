@@ -108,26 +108,39 @@ START_TEST(the_batch_of_members_that_died_is_named)
 }
 END_TEST
 
+/* Views of worker-0 and worker-1, and of worker-1 without it. */
+struct pair {
+    struct view_member members[2];
+    struct view with, without;
+};
+
+/* Both register, as processes of this incarnation, and train. */
+static void enter_pair(struct world *d, uint64_t life, struct pair *ret)
+{
+    *ret = (struct pair){ .members = { { .name = "worker-1", .incarnation = life },
+                                       { .name = "worker-0", .incarnation = life } } };
+    ret->with = (struct view){ .number = life, .members = ret->members, .n = 2 };
+    ret->without = (struct view){ .number = life, .members = ret->members, .n = 1 };
+    ck_assert_int_eq(enrol(d, "worker-0", life, 0), 0);
+    ck_assert_int_eq(enrol(d, "worker-1", life, 0), 0);
+    coordinator_set_view(d->c, &ret->with);
+}
+
 /* It was left out and came back, still holds what others have now, and got more: it computes the lowest. */
 START_TEST(the_lowest_batch_of_a_member_that_came_back_is_named)
 {
     struct world d = open_views(TOTAL, 4);
     const struct ordinal_ranges held = { .r = (int64_t[]){ 0, 4 }, .n = 2 };
     for (uint64_t life = 1; life <= 3; life++) {
-        struct view_member both[] = { { .name = "worker-1", .incarnation = life },
-                                      { .name = "worker-0", .incarnation = life } };
-        const struct view with = { .number = life, .members = both, .n = 2 };
-        const struct view without = { .number = life, .members = both, .n = 1 };
+        struct pair p;
         const struct leave_request leave = { .sender = sender("worker-1", life) };
-        ck_assert_int_eq(enrol(&d, "worker-0", life, 0), 0);
-        ck_assert_int_eq(enrol(&d, "worker-1", life, 0), 0);
-        coordinator_set_view(d.c, &with);
+        enter_pair(&d, life, &p);
         ck_assert_int_eq(lease(&d, "worker-0", life, 0), 0);
         ck_assert_int_eq(d.reply.first, 0);
-        coordinator_set_view(d.c, &without);
+        coordinator_set_view(d.c, &p.without);
         ck_assert_int_gt(assign(&d, "worker-1", life, (struct ordinal_ranges){ 0 }, 4, 0), 0);
         ck_assert_int_eq(d.reply.first, 0);
-        coordinator_set_view(d.c, &with);
+        coordinator_set_view(d.c, &p.with);
         ck_assert_int_gt(assign(&d, "worker-0", life, held, 4, 0), 0);
         ck_assert_int_gt(d.reply.first, 0);
         ck_assert_int_eq(coordinator_leave(d.c, &leave, 0, &d.reply, &d.e), 0);
@@ -145,25 +158,20 @@ START_TEST(a_lower_batch_of_a_member_that_came_back_is_named)
     struct world d = open_views(TOTAL, 4);
     const struct ordinal_ranges held = { .r = (int64_t[]){ 4, 8 }, .n = 2 };
     for (uint64_t life = 1; life <= 3; life++) {
-        struct view_member both[] = { { .name = "worker-1", .incarnation = life },
-                                      { .name = "worker-0", .incarnation = life } };
-        const struct view with = { .number = life, .members = both, .n = 2 };
-        const struct view without = { .number = life, .members = both, .n = 1 };
+        struct pair p;
         const struct leave_request leave = { .sender = sender("worker-1", life) };
-        ck_assert_int_eq(enrol(&d, "worker-0", life, 0), 0);
-        ck_assert_int_eq(enrol(&d, "worker-1", life, 0), 0);
-        coordinator_set_view(d.c, &with);
+        enter_pair(&d, life, &p);
         while (assign(&d, "worker-1", life, (struct ordinal_ranges){ .r = (int64_t[]){ 0, 4 }, .n = 2 }, 1, 0) > 0 &&
                d.reply.first < 3)
             continue;
         ck_assert_int_gt(assign(&d, "worker-0", life, (struct ordinal_ranges){ 0 }, 1, 0), 0);
         ck_assert_int_ge(d.reply.first, 4);
-        coordinator_set_view(d.c, &without);
+        coordinator_set_view(d.c, &p.without);
         ck_assert_int_eq(coordinator_leave(d.c, &leave, 0, &d.reply, &d.e), 0);
-        coordinator_set_view(d.c, &with);
+        coordinator_set_view(d.c, &p.with);
         ck_assert_int_gt(assign(&d, "worker-0", life, held, 1, 0), 0);
         ck_assert_int_eq(d.reply.first, 0);
-        coordinator_set_view(d.c, &without);
+        coordinator_set_view(d.c, &p.without);
         ck_assert_int_eq(look(&d).poisoned, -1);
     }
     ck_assert_int_eq(enrol(&d, "worker-0", 4, 0), 0);
