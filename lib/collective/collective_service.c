@@ -238,7 +238,7 @@ static int on_state(struct transfer_request *x, struct err *e)
     MUTEX_GUARD(&c->lock);
     struct donation *d = donation_for(c, x->caller->name, x->caller->incarnation);
     if (d == NULL)
-        return err_set(e, ERR_NOT_READY, "it keeps no state for %s", x->caller->name);
+        return err_set(e, ERR_NOT_FOUND, "it keeps no state for %s", x->caller->name); /* the join is over */
     d->heard_ms = clock_ms();
     if (x->q->index >= c->config.layout->n)
         return err_set(e, ERR_INPUT, "segment %u of %zu", x->q->index, c->config.layout->n);

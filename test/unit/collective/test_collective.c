@@ -568,6 +568,31 @@ START_TEST(a_newcomer_that_has_all_steps_is_not_behind)
 }
 END_TEST
 
+static bool gave_up(struct party *p, size_t i, const char *why)
+{
+    Trainyard__V1__ViewReply *r = asked(p, i);
+    bool over = r->state != TRAINYARD__V1__MEMBER_STATE__MEMBER_JOINING && strstr(r->trouble, why) != NULL;
+    protobuf_c_message_free_unpacked(&r->base, NULL);
+    return over;
+}
+
+/* It came too late, and its donor has given it up. The chief learns that, and lets it join again. */
+START_TEST(a_newcomer_for_whom_nothing_is_kept_gives_up)
+{
+    struct party p;
+    party_open(&p, 1, _i);
+    start(&p, 1, 0, 1);
+    member_start(&p, 1, 101);
+    member_init(&p, 1);
+    ordered(&p, 1, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_JOIN, 1, 0, 0, 0 });
+    ck_wait(gave_up(&p, 1, "it keeps no state for worker-1"));
+    join(&p, 1, 0, 1);
+    ck_wait(is_close(&p, 1));
+    ordered(&p, 0, &(struct order_call){ TRAINYARD__V1__VIEW_ACTION__VIEW_FORGET, 1, 0, 0, 1 });
+    party_close(&p);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("collective");
@@ -597,6 +622,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, it_may_leave_when_no_chief_is_heard_or_it_has_no_state, 0, TRANSPORTS);
     tcase_add_loop_test(t, sums_are_kept_until_the_newcomer_takes_them, 0, TRANSPORTS);
     tcase_add_loop_test(t, a_newcomer_that_has_all_steps_is_not_behind, 0, TRANSPORTS);
+    tcase_add_loop_test(t, a_newcomer_for_whom_nothing_is_kept_gives_up, 0, TRANSPORTS);
     suite_add_tcase(s, t);
     return s;
 }
