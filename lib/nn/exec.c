@@ -1,41 +1,12 @@
-/* Runs the nodes of a model forward and backward. Buffers are bound to nodes once, for each mode, as buffer_plan.h
- * places them; a step allocates nothing. */
-#include "nn/exec.h"
-
+/* Runs the nodes of a model forward, and computes losses and metrics. Buffers are bound to nodes once, for each mode,
+ * as buffer_plan.h places them; a step allocates nothing. */
 #include <limits.h>
 #include <string.h>
 
-#include "nn/buffer_plan.h"
 #include "nn/exec_impl.h"
 #include "nn/layers/layer_rows.h"
 #include "tensor/gemm.h"
 #include "tensor/kernel.h"
-
-struct node_run { /* one node in one mode */
-    struct op_ctx ctx;
-    const struct op_row *op;
-    bool passes_forward, passes_backward; /* the input is the output; the gradient of the output is that of the input */
-    bool fused;                           /* the loss computes its activation */
-    float *sum[LAYER_INPUTS_MAX];         /* where ctx.dx is added to; NULL: dx is the gradient */
-};
-
-struct pass { /* training or inference */
-    struct buffer_plan plan;
-    struct node_run *nodes;
-    float **inputs;     /* of each: floats made of bytes */
-    float **first_grad; /* of each output: its gradient of the loss */
-};
-
-struct exec {
-    const struct model *m;
-    size_t max_batch;
-    uint64_t seed;
-    struct pass pass[2]; /* [training] */
-    const float **value; /* of each tensor, in the pass that runs */
-    float *memory;       /* labels, weights, and the buffers of a pass */
-    float *labels, *weights;
-    float *again; /* gradients and statistics of a call of a layer that has others: the layer's variables in turn */
-};
 
 /* ---- making the buffers ---- */
 
@@ -100,6 +71,17 @@ static size_t largest_shared(const struct model *m)
         most = MAX(most, floats);
     }
     return most;
+}
+
+/* Memory for the sums of a node over a group, for one node at a time. */
+static void make_sums(struct exec *x)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < x->m->nnodes; i++)
+        most = MAX(most, op_sums_of(model_called(x->m, i)));
+    x->sums = most > 0 ? xcalloc(most, sizeof(*x->sums)) : NULL;
+    for (size_t i = 0; i < x->m->nnodes; i++)
+        x->pass[true].nodes[i].ctx.sums = op_sums_of(model_called(x->m, i)) > 0 ? x->sums : NULL;
 }
 
 /* The two passes take turns in the same memory. */
@@ -172,6 +154,7 @@ int exec_new(const struct model *m, size_t max_batch, uint64_t seed, struct exec
     x->value = xcalloc(model_tensors(m), sizeof(*x->value));
     if (make_buffers(x, e) < 0)
         return -1;
+    make_sums(x);
     find_fused(x);
     *ret = TAKE(x);
     return 0;
@@ -189,6 +172,7 @@ void exec_free(struct exec *x)
     }
     free(x->value);
     free(x->memory);
+    free(x->sums);
     free(x);
 }
 
@@ -207,9 +191,10 @@ static void set_inputs(struct exec *x, struct pass *p, const struct batch *b)
     }
 }
 
-/* Returns the next node to compute: bytes and a Rescaling are one pass. */
-static size_t begin_forward(struct exec *x, struct pass *p, const struct batch *b)
+/* Bytes and a Rescaling are one pass. */
+size_t exec_begin_forward(struct exec *x, bool training, const struct batch *b)
 {
+    struct pass *p = &x->pass[training];
     size_t n = b->n * shape_elements(&x->m->inputs[0].shape), rescale = p->plan.rescale;
 
     if (rescale == BUFFER_NONE || b->x[0].dtype != DT_UINT8) {
@@ -230,7 +215,6 @@ static bool has_others(const struct exec *x, size_t node, enum variable_kind kin
     return kind == VAR_MOVING ? n->again != NULL : !n->last; /* forward goes up, backward down */
 }
 
-/* grads NULL: inference. Only gradients that are needed have a place. */
 static void bind_variables(const struct exec *x, size_t node, struct op_ctx *c, const float *params, float *grads)
 {
     float *again = x->again;
@@ -245,57 +229,48 @@ static void bind_variables(const struct exec *x, size_t node, struct op_ctx *c, 
     }
 }
 
-/* A moving average is updated once in a step, as v m + s (1 - m). After calls with statistics a and then b it is to be
- * (v m + a (1 - m)) m + b (1 - m), so that s = b + m (a - v). */
-static void add_statistics(const struct exec *x, const struct op_ctx *c, const float *params, float *grads)
-{
-    for (int k = 0; k < c->l->nvars; k++) {
-        const struct variable *v = &x->m->vars[c->l->var_index[k]].v;
-        float *s = grads + v->offset;
-        for (size_t i = 0; v->kind == VAR_MOVING && i < v->count; i++)
-            s[i] = c->g[k][i] + v->momentum * (s[i] - params[v->offset + i]);
-    }
-}
-
-static void forward_node(struct exec *x, struct node_run *r, size_t node, const struct batch *b)
+/* grads NULL: inference. Only gradients that are needed have a place. */
+void exec_bind_node(struct exec *x, size_t node, const float *params, float *grads, const struct batch *b)
 {
     const struct model_node *n = &x->m->nodes[node];
-    struct op_ctx *c = &r->ctx;
+    struct op_ctx *c = &x->pass[grads != NULL].nodes[node].ctx;
 
     c->n = b->n;
     c->epoch = b->epoch;
     c->position = b->position;
     for (size_t k = 0; k < n->nin; k++)
         c->x[k] = x->value[n->in[k]];
-    x->value[model_made(x->m, node)] = r->passes_forward ? c->x[0] : c->y;
-    if (!r->passes_forward)
-        r->op->forward(c);
+    bind_variables(x, node, c, params, grads);
 }
 
-/* Computes up to that tensor. logits: the activations of outputs are left to their losses, where these compute them. */
-static const float *forward(struct exec *x, const float *params, float *grads, const struct batch *b, size_t tensor,
-                            bool logits)
+void exec_forward_node(struct exec *x, size_t node, bool training, bool logits)
 {
-    struct pass *p = &x->pass[grads != NULL];
-    for (size_t i = begin_forward(x, p, b); model_made(x->m, i) <= tensor; i++) {
-        struct node_run *r = &p->nodes[i];
-        r->ctx.logits = logits && r->fused;
-        bind_variables(x, i, &r->ctx, params, grads);
-        forward_node(x, r, i, b);
-        if (grads != NULL && x->m->nodes[i].again != NULL)
-            add_statistics(x, &r->ctx, params, grads);
+    struct node_run *r = &x->pass[training].nodes[node];
+    r->ctx.logits = logits && r->fused;
+    x->value[model_made(x->m, node)] = r->passes_forward ? r->ctx.x[0] : r->ctx.y;
+    if (!r->passes_forward)
+        r->op->forward(&r->ctx);
+}
+
+/* In inference mode, up to that tensor. logits: the activations of outputs are left to their losses, where these
+ * compute them. */
+static const float *forward(struct exec *x, const float *params, const struct batch *b, size_t tensor, bool logits)
+{
+    for (size_t i = exec_begin_forward(x, false, b); model_made(x->m, i) <= tensor; i++) {
+        exec_bind_node(x, i, params, NULL, b);
+        exec_forward_node(x, i, false, logits);
     }
     return x->value[tensor];
 }
 
 const float *exec_forward(struct exec *x, const float *params, const struct batch *b, size_t tensor)
 {
-    return forward(x, params, NULL, b, tensor, false);
+    return forward(x, params, b, tensor, false);
 }
 
 const float *exec_predict(struct exec *x, const float *params, const struct batch *b)
 {
-    forward(x, params, NULL, b, model_tensors(x->m) - 1, false);
+    forward(x, params, b, model_tensors(x->m) - 1, false);
     return exec_output(x, 0);
 }
 
@@ -373,92 +348,7 @@ static double regularization(const struct exec *x, const float *params)
     return total;
 }
 
-/* ---- backward ---- */
-
-/* One training step on its way back through the nodes. */
-struct backward {
-    const float *params;
-    float *grads;
-    double loss;
-    exec_ready_fn *ready; /* NULL: not wanted */
-    void *user;
-    size_t pending; /* gradients of the variables from here on are complete */
-};
-
-/* Reports all variables from `first` on. Trainable ones are in the order of their layers, followed by all others, so
- * that backward completes them from the last to the first. */
-static void report_ready(struct backward *w, size_t first)
-{
-    while (w->pending > first) {
-        w->pending--;
-        if (w->ready != NULL)
-            w->ready(w->user, w->pending, w->loss);
-    }
-}
-
-/* Regularisation of the layer's variables; then they are complete, and so are those of all later layers. */
-static void finish_layer(const struct exec *x, size_t layer, struct backward *w)
-{
-    const struct layer *l = &x->m->layers[layer];
-    size_t first = w->pending;
-    for (int k = 0; k < l->nvars; k++) {
-        const struct regularizer *r = x->m->vars[l->var_index[k]].spec->regularizer;
-        const struct variable *v = &x->m->vars[l->var_index[k]].v;
-        if (v->kind != VAR_TRAINABLE)
-            continue;
-        if (r != NULL)
-            regularizer_gradient(r, w->params + v->offset, w->grads + v->offset, v->count);
-        first = MIN(first, l->var_index[k]);
-    }
-    report_ready(w, first);
-}
-
-/* Of the layer's variables, to those of its later calls. */
-static void add_shared(const struct exec *x, const struct op_ctx *c, size_t node, float *grads)
-{
-    for (int k = 0; k < c->l->nvars && !x->m->nodes[node].last; k++) {
-        const struct variable *v = &x->m->vars[c->l->var_index[k]].v;
-        if (v->kind == VAR_TRAINABLE)
-            kernel_add(c->g[k], grads + v->offset, v->count);
-    }
-}
-
-static void add_gradients(const struct exec *x, struct node_run *r, size_t node)
-{
-    const struct model_node *n = &x->m->nodes[node];
-    for (size_t k = 0; k < n->nin; k++) {
-        if (r->sum[k] != NULL)
-            kernel_add(r->ctx.dx[k], r->sum[k], r->ctx.n * shape_elements(model_tensor(x->m, n->in[k])));
-    }
-}
-
-static void backward(struct exec *x, struct backward *w)
-{
-    for (size_t i = x->m->nnodes; i-- > 0;) {
-        struct node_run *r = &x->pass[true].nodes[i];
-        if (r->ctx.dy == NULL)
-            continue; /* nothing before it is trained */
-        if (!r->passes_backward)
-            r->op->backward(&r->ctx);
-        add_shared(x, &r->ctx, i, w->grads);
-        add_gradients(x, r, i);
-        if (x->m->nodes[i].again == NULL)
-            finish_layer(x, x->m->nodes[i].layer, w);
-    }
-    report_ready(w, 0);
-}
-
-static void zero_constants(const struct exec *x, float *grads)
-{
-    for (size_t i = 0; i < x->m->nvars; i++) {
-        const struct variable *v = &x->m->vars[i].v;
-        if (v->kind == VAR_CONST)
-            memset(grads + v->offset, 0, v->count * sizeof(*grads));
-    }
-}
-
-/* The loss that Keras prints: of all outputs by their weights, and regularisation. */
-static double compute_loss(struct exec *x, bool training, const float *params, const struct batch *b, double *acc)
+double exec_loss(struct exec *x, bool training, const float *params, const struct batch *b, double *acc)
 {
     double loss = 0;
     for (size_t i = 0; i < x->m->nheads; i++)
@@ -469,25 +359,10 @@ static double compute_loss(struct exec *x, bool training, const float *params, c
     return loss;
 }
 
-/* ---- the calls ---- */
-
-void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
-                exec_ready_fn *ready, void *user, double *ret_loss)
-{
-    forward(x, params, grads, b, model_tensors(x->m) - 1, true);
-    double loss = compute_loss(x, true, params, b, acc);
-
-    zero_constants(x, grads);
-    backward(
-        x, &(struct backward){
-               .params = params, .grads = grads, .loss = loss, .ready = ready, .user = user, .pending = x->m->nvars });
-    *ret_loss = loss;
-}
-
 void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc)
 {
-    forward(x, params, NULL, b, model_tensors(x->m) - 1, true);
-    compute_loss(x, false, params, b, acc);
+    forward(x, params, b, model_tensors(x->m) - 1, true);
+    exec_loss(x, false, params, b, acc);
 }
 
 bool all_finite(const float *v, size_t n)

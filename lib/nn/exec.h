@@ -26,6 +26,32 @@ typedef void exec_ready_fn(void *user, size_t variable, double loss);
 void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
                 exec_ready_fn *ready, void *user, double *ret_loss);
 
+/* The same step in parts, for layers whose statistics are those of all batches of a group (BatchNormalization with
+ * synchronized): each batch of the group has an exec of its own, in any process, with the same params. Gradients and
+ * loss stay those of the batch: weighted by examples, their mean over the group is that of one joined batch. A
+ * moving average takes the batches one after the other, but moves once in a step: the first one gives such a layer's
+ * statistics of the group, and the others the average that the first one makes. */
+struct exec_step { /* the arguments of exec_train */
+    const float *params;
+    const struct batch *batch;
+    float *grads;
+    double *acc;
+    exec_ready_fn *ready;
+    void *user;
+    bool first; /* of its group, which is applied to moving averages first */
+};
+struct exec_sums {
+    double *sum; /* in memory of the exec */
+    size_t n;
+};
+/* Borrows all of the step until it is done. Before that the exec must not be used otherwise, but a step may begin anew
+ * at any time; what the other one has added to acc and told to ready is not taken back. */
+void exec_begin(struct exec *x, const struct exec_step *step);
+/* Computes until sums over the group are needed. False: *ret_sums are those of this batch, and the caller replaces
+ * them by the sums of all batches of the group before the next call. All batches of a group stop at the same places.
+ * True: the step is done, and *ret_loss is its loss. */
+MUST_USE bool exec_advance(struct exec *x, struct exec_sums *ret_sums, double *ret_loss);
+
 /* Forward in inference mode: b->n times the first output, valid until the next call. Labels are ignored. */
 const float *exec_predict(struct exec *x, const float *params, const struct batch *b);
 /* Each of the outputs that the last exec_predict() computed. */

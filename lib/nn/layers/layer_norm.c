@@ -118,7 +118,6 @@ void batch_normalization_config(const struct layer *l, json_t *config)
 {
     json_object_set_new(config, "axis", json_integer(-1));
     parts_config(l->own, config);
-    json_object_set_new(config, "synchronized", json_false());
     json_object_del(config, "renorm"); /* not known to every Keras 3 */
     json_object_del(config, "renorm_clipping");
 }

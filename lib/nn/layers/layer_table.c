@@ -59,6 +59,7 @@ static const struct arg BATCH_NORMALIZATION_ARGS[] = {
     [BATCHNORM_EPSILON] = ARG_OF("epsilon", ARG_NUMBER, 0.001, ARG_NOT_NEGATIVE),
     [BATCHNORM_CENTER] = ARG_OF("center", ARG_FLAG, 1, ARG_ANY),
     [BATCHNORM_SCALE] = ARG_OF("scale", ARG_FLAG, 1, ARG_ANY),
+    [BATCHNORM_SYNCHRONIZED] = ARG_OF("synchronized", ARG_FLAG, 0, ARG_ANY),
     AXIS_ARG,
     ARG_OWN("beta_initializer", "'zeros'"),
     ARG_OWN("gamma_initializer", "'ones'"),
@@ -68,7 +69,6 @@ static const struct arg BATCH_NORMALIZATION_ARGS[] = {
     ARG_OWN("gamma_regularizer", "None"),
     ARG_REFUSE("beta_constraint"),
     ARG_REFUSE("gamma_constraint"),
-    ARG_REFUSE("synchronized"),
     ARG_REFUSE("renorm"),
     ARG_REFUSE("renorm_clipping"),
     ARG_SKIP("renorm_momentum"), /* of renorm */
@@ -289,7 +289,8 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                               normalization_fini },
     [LAYER_BATCH_NORMALIZATION] = { ROW_OF_NAMES(BATCH_NORMALIZATION_ARGS, "batch_normalization",
                                                  "gamma (x - mean) / sqrt(variance + epsilon) + beta; batch statistics "
-                                                 "in training, moving ones after",
+                                                 "in training, with `synchronized` those of all batches of a step; "
+                                                 "moving ones after",
                                                  "BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2"),
                                     batch_normalization_read, normalized_axis_shape, batch_normalization_variables,
                                     batch_normalization_config },

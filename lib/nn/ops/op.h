@@ -23,6 +23,7 @@ struct op_ctx { /* one node in one pass */
     float *dx[LAYER_INPUTS_MAX];      /* gradients of the inputs, NULL: not needed; dx[0] may be dy where
                                        * op_row.in_place */
     float *scratch;                   /* op_row.scratch floats, kept from forward to backward */
+    double *sums; /* op_row.sums doubles: of all batches of a group; NULL: the op computes with this batch alone */
     const struct op_ctx *joined; /* the other one of two nodes that are computed together (op_conv_pool.h), or NULL */
     /* the names of random draws (base/rng.h): */
     uint64_t seed;
@@ -37,6 +38,9 @@ enum op_tail {
     TAIL_INPUT   /* x[0] is the logits: the op itself is only the activation */
 };
 
+/* Writes the sums of this batch to sums, and returns how many there are; 0: none are needed. */
+typedef size_t op_sum_fn(const struct op_ctx *c);
+
 struct op_row {
     void (*forward)(const struct op_ctx *c);  /* NULL with view */
     void (*backward)(const struct op_ctx *c); /* NULL with view: dx[0] is dy */
@@ -46,9 +50,18 @@ struct op_row {
     bool (*view)(const struct layer *l, bool training);
     bool in_place; /* backward works with dx[0] == dy */
     enum op_tail tail;
+    /* Of an op that in training may compute with all batches of a group: the most sums of one pass, 0 for a layer that
+     * does not. Each is called before the pass itself, which then has the sums over the group. NULL: never. */
+    size_t (*sums)(const struct layer *l);
+    op_sum_fn *sum_forward, *sum_backward;
 };
 
 extern const struct op_row op_rows[LAYER_COUNT];
+
+static inline size_t op_sums_of(const struct layer *l)
+{
+    return op_rows[l->id].sums != NULL ? op_rows[l->id].sums(l) : 0;
+}
 
 /* For rows: the first input seen as (rows, channels), channels being the last axis. */
 static inline size_t op_channels(const struct op_ctx *c)

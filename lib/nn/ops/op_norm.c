@@ -71,7 +71,11 @@ void op_normalization_backward(const struct op_ctx *c)
  *   xhat = (x - mean) / sqrt(variance + epsilon);  y = gamma xhat + beta
  * backward in training, N rows, inv = 1/sqrt(variance + epsilon):
  *   dbeta = sum dy;  dgamma = sum dy xhat;  dx = gamma inv (dy - dbeta/N - xhat dgamma/N)
- * otherwise mean and inv are constants: dx = gamma inv dy. */
+ * otherwise mean and inv are constants: dx = gamma inv dy.
+ *
+ * synchronized: mean, variance, and the means dbeta/N and dgamma/N of dx are those of all batches of a group. A loss is
+ * the mean of its batch, so that the group's gradient dy has the batch's dy times its part of the rows: sums of dy are
+ * weighted by rows, and dx is that of the batch again. dbeta and dgamma as gradients are the batch's own. */
 
 enum { ROWS_A_BLOCK = 256 };
 enum { S_MEAN, S_INV, S_A, S_B, S_SUM, S_DBETA, S_DGAMMA, SCRATCH_ROWS };
@@ -142,6 +146,47 @@ static void column_means(const struct op_ctx *c, const float *mean, float *out)
         out[i] = (float)(total[i] / (double)rows);
 }
 
+size_t op_batch_normalization_sums(const struct layer *l)
+{
+    return l->trainable && l->arg[BATCHNORM_SYNCHRONIZED] != 0 ? 1 + 2 * (size_t)layer_channels(l) : 0;
+}
+
+static void batch_statistics(const struct op_ctx *c, float *mean, float *variance)
+{
+    column_means(c, NULL, mean);
+    column_means(c, mean, variance);
+}
+
+/* rows; of each channel the sum of x, then of x^2: made from mean and variance, so that nothing cancels in float. */
+size_t op_batch_normalization_sum_forward(const struct op_ctx *c)
+{
+    size_t channels = op_channels(c);
+    float *mean = scratch_row(c, S_MEAN), *variance = scratch_row(c, S_INV);
+    double rows = (double)op_rows_of(c), *sum = c->sums + 1, *squares = sum + channels;
+
+    batch_statistics(c, mean, variance);
+    c->sums[0] = rows;
+    for (size_t i = 0; i < channels; i++) {
+        sum[i] = rows * (double)mean[i];
+        squares[i] = rows * ((double)variance[i] + (double)mean[i] * (double)mean[i]);
+    }
+    return 1 + 2 * channels;
+}
+
+/* The rows of the group are kept for backward, in the place of sums that are not needed any more. */
+static void group_statistics(const struct op_ctx *c, float *mean, float *variance)
+{
+    size_t channels = op_channels(c);
+    double rows = c->sums[0], *sum = c->sums + 1, *squares = sum + channels;
+
+    wide_sums(c)[0] = rows;
+    for (size_t i = 0; i < channels; i++) {
+        double middle = sum[i] / rows, spread = squares[i] / rows - middle * middle;
+        mean[i] = (float)middle;
+        variance[i] = (float)(spread < 0 ? 0 : spread);
+    }
+}
+
 void op_batch_normalization_forward(const struct op_ctx *c)
 {
     struct batchnorm p = batchnorm_parts(c);
@@ -151,8 +196,7 @@ void op_batch_normalization_forward(const struct op_ctx *c)
     float epsilon = (float)c->l->arg[BATCHNORM_EPSILON];
 
     if (p.batch) {
-        column_means(c, NULL, mean);
-        column_means(c, mean, inv); /* the variance, for now */
+        (c->sums != NULL ? group_statistics : batch_statistics)(c, mean, inv); /* inv: the variance, for now */
         if (p.batch_mean != NULL)
             memcpy(p.batch_mean, mean, channels * sizeof(*mean));
         if (p.batch_variance != NULL)
@@ -199,19 +243,52 @@ static KERNEL void input_gradient(const struct op_ctx *c, const float *restrict 
     }
 }
 
+static void sum_own_gradients(const struct op_ctx *c)
+{
+    sum_gradients(c->x[0], c->dy, scratch_row(c, S_MEAN), scratch_row(c, S_INV), scratch_row(c, S_DBETA),
+                  scratch_row(c, S_DGAMMA), op_rows_of(c), op_channels(c));
+}
+
+size_t op_batch_normalization_sum_backward(const struct op_ctx *c)
+{
+    const float *dbeta = scratch_row(c, S_DBETA), *dgamma = scratch_row(c, S_DGAMMA);
+    size_t channels = op_channels(c);
+    double rows = (double)op_rows_of(c);
+
+    sum_own_gradients(c);
+    for (size_t i = 0; i < channels; i++) {
+        c->sums[i] = rows * (double)dbeta[i];
+        c->sums[channels + i] = rows * (double)dgamma[i];
+    }
+    return c->dx[0] != NULL ? 2 * channels : 0; /* only dx needs those of the group */
+}
+
+static void group_gradients(const struct op_ctx *c, float *dbeta, float *dgamma)
+{
+    size_t channels = op_channels(c);
+    double rows = wide_sums(c)[0];
+    for (size_t i = 0; i < channels; i++) {
+        dbeta[i] = (float)(c->sums[i] / rows);
+        dgamma[i] = (float)(c->sums[channels + i] / rows);
+    }
+}
+
 void op_batch_normalization_backward(const struct op_ctx *c)
 {
     struct batchnorm p = batchnorm_parts(c);
     size_t rows = op_rows_of(c), channels = op_channels(c);
     float *dbeta = scratch_row(c, S_DBETA), *dgamma = scratch_row(c, S_DGAMMA);
 
-    sum_gradients(c->x[0], c->dy, scratch_row(c, S_MEAN), scratch_row(c, S_INV), dbeta, dgamma, rows, channels);
+    if (c->sums == NULL)
+        sum_own_gradients(c);
     if (p.dgamma != NULL)
         memcpy(p.dgamma, dgamma, channels * sizeof(*dgamma));
     if (p.dbeta != NULL)
         memcpy(p.dbeta, dbeta, channels * sizeof(*dbeta));
     if (c->dx[0] == NULL)
         return;
+    if (c->sums != NULL)
+        group_gradients(c, dbeta, dgamma);
     if (p.batch)
         input_gradient(c, scratch_row(c, S_MEAN), scratch_row(c, S_INV), scratch_row(c, S_A), dbeta, dgamma, rows,
                        channels);

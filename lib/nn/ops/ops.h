@@ -26,6 +26,8 @@ op_scratch_fn op_dense_scratch, op_dropout_scratch, op_rescaling_scratch, op_nor
     op_batch_normalization_scratch, op_merge_scratch, op_dot_scratch, op_conv_scratch, op_pool_scratch,
     op_conv_transpose_scratch, op_depthwise_conv_scratch, op_separable_conv_scratch, op_layer_normalization_scratch,
     op_group_normalization_scratch, op_prelu_scratch, op_sample_scratch;
+size_t op_batch_normalization_sums(const struct layer *l);
+op_sum_fn op_batch_normalization_sum_forward, op_batch_normalization_sum_backward;
 op_view_fn op_always_view, op_noise_view, op_augment_view, op_activation_view;
 
 #endif
