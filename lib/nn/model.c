@@ -235,6 +235,14 @@ bool model_wants_adapt(const struct model *m)
     return false;
 }
 
+const char *model_synchronized(const struct model *m)
+{
+    for (size_t i = 0; i < m->nlayers; i++)
+        if (layer_synchronized(&m->layers[i]))
+            return m->layers[i].name;
+    return NULL;
+}
+
 size_t model_metrics(const struct model *m)
 {
     return m->nmeasures;

@@ -65,6 +65,8 @@ const struct named_shape *model_input(const struct model *m, size_t i);
 size_t model_outputs(const struct model *m);
 const struct named_shape *model_output(const struct model *m, size_t i);
 bool model_wants_adapt(const struct model *m); /* a Normalization layer without mean/variance */
+/* The name of the first layer that is trained with the statistics of all batches of a step; NULL: there is none. */
+const char *model_synchronized(const struct model *m);
 
 /* Loss and metrics by name, for logs and summaries: "loss", "accuracy", "mean_squared_error", ... in the
  * order of the result vector (nn/metrics/metrics.h). Index 0 is always "loss". Of a model with several outputs: "loss",

@@ -1,7 +1,8 @@
-/* A norm of the mean of a group needs all segments of a variable, or of the model, before the first is updated. */
+/* A norm of the mean of a group needs all segments of a variable, or of the model, before the first is updated. A layer
+ * with the statistics of all batches of a step needs steps that have several, computed at the same time. */
 #include "nn/sync_check.h"
 
-int sync_check(const struct job *job, const struct model *m, struct err *e)
+static int check_clipping(const struct job *job, const struct model *m, struct err *e)
 {
     struct node optimizer = node_get(&job->compile, "optimizer");
     bool named = job->strategy.name == STRATEGY_MIRRORED || job->strategy.name == STRATEGY_MULTI_WORKER_MIRRORED;
@@ -12,4 +13,24 @@ int sync_check(const struct job *job, const struct model *m, struct err *e)
     return node_error(node_present(&optimizer) ? &optimizer : &job->compile, e,
                       "clipnorm and global_clipnorm are not available with %s in this release; use clipvalue",
                       named ? strategy : "'updates: sync'");
+}
+
+static int check_statistics(const struct job *job, const struct model *m, struct err *e)
+{
+    const char *layer = model_synchronized(m);
+    bool is_async = job->strategy.name == STRATEGY_PARAMETER_SERVER;
+    if (layer == NULL || job->strategy.updates == UPDATES_SYNC)
+        return 0;
+    return node_error(
+        &job->model, e,
+        "layer '%s' is synchronized: its statistics are those of all batches of a step, and strategy %s%s "
+        "computes each batch by itself; remove 'synchronized', or use %sstrategy Mirrored or "
+        "MultiWorkerMirrored",
+        layer, strategy_name(job->strategy.name), is_async ? " without 'updates: sync'" : "",
+        is_async ? "'updates: sync', or " : "");
+}
+
+int sync_check(const struct job *job, const struct model *m, struct err *e)
+{
+    return check_clipping(job, m, e) < 0 ? -1 : check_statistics(job, m, e);
 }

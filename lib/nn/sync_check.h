@@ -1,11 +1,12 @@
-/* sync_check - what synchronous updates (strategy.updates: sync, or Mirrored) cannot do with a model. Pure. */
+/* sync_check - what synchronous updates (strategy.updates: sync, or Mirrored) cannot do with a model, and what only
+ * they can do. Pure. */
 #ifndef TRAINYARD_NN_SYNC_CHECK_H
 #define TRAINYARD_NN_SYNC_CHECK_H
 
 #include "job/job.h"
 #include "nn/model.h"
 
-/* Placed ERR_INPUT. Nothing to refuse in asynchronous training. */
+/* Placed ERR_INPUT. */
 MUST_USE int sync_check(const struct job *job, const struct model *m, struct err *e);
 
 #endif

@@ -172,6 +172,8 @@ MUST_USE int layer_check_axis(const struct layer *l, const struct node *config, 
 MUST_USE int layer_same_shape(struct layer *l, const struct node *at, struct err *e);
 /* True when the layer is a Normalization whose mean and variance come from the data. */
 bool layer_wants_adapt(const struct layer *l);
+/* True when in training its statistics are those of all batches of a step. */
+bool layer_synchronized(const struct layer *l);
 /* {"module": "keras.layers", "class_name", "config", "registered_name", "build_config"}; new reference. */
 json_t *layer_json(const struct layer *l);
 json_t *shape_json(const struct shape *s, bool batch); /* [null, 28, 28] with batch */

@@ -114,6 +114,11 @@ void batch_normalization_variables(struct layer *l)
     layer_add_state(l, "moving_variance", shape, &own->init[MOVING_VARIANCE], VAR_MOVING, momentum);
 }
 
+bool layer_synchronized(const struct layer *l)
+{
+    return l->id == LAYER_BATCH_NORMALIZATION && l->trainable && l->arg[BATCHNORM_SYNCHRONIZED] != 0;
+}
+
 void batch_normalization_config(const struct layer *l, json_t *config)
 {
     json_object_set_new(config, "axis", json_integer(-1));

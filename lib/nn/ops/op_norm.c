@@ -148,7 +148,7 @@ static void column_means(const struct op_ctx *c, const float *mean, float *out)
 
 size_t op_batch_normalization_sums(const struct layer *l)
 {
-    return l->trainable && l->arg[BATCHNORM_SYNCHRONIZED] != 0 ? 1 + 2 * (size_t)layer_channels(l) : 0;
+    return layer_synchronized(l) ? 1 + 2 * (size_t)layer_channels(l) : 0;
 }
 
 static void batch_statistics(const struct op_ctx *c, float *mean, float *variance)

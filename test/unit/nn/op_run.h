@@ -19,6 +19,7 @@ struct op_run {
     size_t each[OP_RUN_INPUTS]; /* of one input; inputs follow each other in x and dx */
     float *params, *grads;
     float *x, *y, *dy, *dx, *scratch;
+    double *sums;
 };
 
 static inline json_t *op_run_call(const char *from)
@@ -96,6 +97,8 @@ static inline void op_run_init(struct op_run *r, const char *class_name, json_t 
     r->scratch = op_run_undefined(r->op->scratch != NULL ? r->op->scratch(l, n, true) : 0);
     model_init(r->m, 1, r->params);
     r->c = (struct op_ctx){ .l = l, .n = n, .training = training, .dy = r->dy, .scratch = r->scratch, .seed = 5 };
+    r->sums = xcalloc(op_sums_of(l) + 1, sizeof(*r->sums));
+    r->c.sums = training && op_sums_of(l) > 0 ? r->sums : NULL; /* a group of one batch */
     size_t at = 0;
     for (size_t k = 0; k < nin; at += r->each[k++]) {
         r->c.x[k] = r->x + at;
@@ -118,6 +121,7 @@ static inline void op_run_fini(struct op_run *r)
     free(r->dy);
     free(r->dx);
     free(r->scratch);
+    free(r->sums);
 }
 
 static inline bool op_run_is_view(const struct op_run *r)
@@ -128,6 +132,8 @@ static inline bool op_run_is_view(const struct op_run *r)
 static inline void op_run_forward(struct op_run *r)
 {
     r->c.y = r->y;
+    if (r->c.sums != NULL)
+        ck_assert_uint_le(r->op->sum_forward(&r->c), op_sums_of(r->c.l));
     if (op_run_is_view(r))
         memcpy(r->y, r->x, r->out * sizeof(float));
     else
@@ -142,6 +148,8 @@ static inline void op_run_backward(struct op_run *r)
         return;
     }
     r->c.dx[0] = r->op->in_place ? r->dy : r->dx;
+    if (r->c.sums != NULL)
+        ck_assert_uint_le(r->op->sum_backward(&r->c), op_sums_of(r->c.l));
     r->op->backward(&r->c);
     if (r->op->in_place)
         memcpy(r->dx, r->dy, r->each[0] * sizeof(float));

@@ -80,6 +80,8 @@ static const struct gradient_case CASES[] = {
     { LAYER_BATCH_NORMALIZATION, "{\"center\": false}", VECTOR, true, ALONE },
     { LAYER_BATCH_NORMALIZATION, "{\"scale\": false}", VECTOR, true, ALONE },
     { LAYER_BATCH_NORMALIZATION, "{\"trainable\": false}", VECTOR, true, ALONE },
+    { LAYER_BATCH_NORMALIZATION, "{\"synchronized\": true}", IMAGE, true, ALONE },
+    { LAYER_BATCH_NORMALIZATION, "{\"synchronized\": true, \"trainable\": false}", VECTOR, true, ALONE },
     { LAYER_BATCH_NORMALIZATION, "{}", IMAGE, false, ALONE },
     { LAYER_ADD, "{}", IMAGE, true, { IMAGE, IMAGE } },
     { LAYER_ADD, "{}", ROW, true, { IMAGE, COLUMN } },
