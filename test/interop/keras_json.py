@@ -38,7 +38,7 @@ OTHER = {
               {"units": 2, "bias_initializer": K.initializers.RandomNormal(stddev=0.5, seed=3), "trainable": False},
               {"units": 2, "kernel_initializer": K.initializers.VarianceScaling(2.0, "fan_out", "uniform")},
               {"units": 2, "bias_regularizer": K.regularizers.L1L2(0.5, 0.25)}],
-    "BatchNormalization": [{"momentum": 0.5, "epsilon": 0.25, "center": False}, {"scale": False}],
+    "BatchNormalization": [{"momentum": 0.5, "epsilon": 0.25, "center": False}, {"scale": False}] + ([] if OLD else [{"synchronized": True}]),
     "Normalization": [{"mean": [1.0, 2.0, 3.0, 4.0], "variance": [4.0, 3.0, 2.0, 1.0]}, {"axis": None},
                       {"mean": [1.0, 2.0, 3.0, 4.0], "variance": [4.0, 3.0, 2.0, 1.0], "invert": True},
                       {"axis": None, "mean": 1.0, "variance": 4.0}],

@@ -103,7 +103,7 @@ START_TEST(round_trip)
         "[{\"Rescaling\": {\"scale\": 0.5, \"offset\": -1}}, {\"Normalization\": {\"mean\": [1, 2, 3, 4], "
         "\"variance\": [4, 3, 2, 1]}},"
         " {\"Reshape\": {\"target_shape\": [3, -1]}}, {\"BatchNormalization\": {\"momentum\": 0.9, "
-        "\"epsilon\": 0.01, \"center\": false}},"
+        "\"epsilon\": 0.01, \"center\": false, \"synchronized\": true}},"
         " {\"Dropout\": {\"rate\": 0.25, \"seed\": 3}}, {\"Flatten\": {\"name\": \"flat\"}},"
         " {\"Dense\": {\"units\": 5, \"activation\": \"elu\", \"use_bias\": false, \"kernel_initializer\": "
         "{\"RandomNormal\": {\"stddev\": 0.2}},"
@@ -127,6 +127,7 @@ START_TEST(round_trip)
     ck_assert_str_eq(model_name(again), "mine");
     ck_assert_str_eq(json_string_value(json_at(first, "config.layers.6.config.name")), "flat");
     ck_assert(json_is_false(json_at(first, "config.layers.7.config.trainable")));
+    ck_assert(json_is_true(json_at(first, "config.layers.4.config.synchronized")));
 }
 END_TEST
 
