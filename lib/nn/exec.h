@@ -44,8 +44,8 @@ struct exec_sums {
     double *sum; /* in memory of the exec */
     size_t n;
 };
-/* Borrows all of the step until it is done. Before that the exec must not be used otherwise, but a step may begin anew
- * at any time; what the other one has added to acc and told to ready is not taken back. */
+/* Borrows all of the step until it is done; until then exec_begin and exec_advance alone may be called. Another
+ * exec_begin gives the step up: what that has added to acc and told to ready is not taken back. */
 void exec_begin(struct exec *x, const struct exec_step *step);
 /* Computes until sums over the group are needed. False: *ret_sums are those of this batch, and the caller replaces
  * them by the sums of all batches of the group before the next call. All batches of a group stop at the same places.

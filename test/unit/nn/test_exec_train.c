@@ -288,7 +288,7 @@ static void leave_at(struct exec *x, const struct exec_step *step, size_t stop)
     }
 }
 
-START_TEST(a_step_begins_anew)
+START_TEST(a_step_is_given_up)
 {
     for (size_t i = 0; i < COUNT_OF(MODELS); i++) {
         AUTO(model) *m = yaml_model(MODELS[i].text);
@@ -382,7 +382,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_group_is_like_one_batch);
     tcase_add_test(t, other_layers_are_left_alone);
     tcase_add_test(t, a_group_of_one);
-    tcase_add_test(t, a_step_begins_anew);
+    tcase_add_test(t, a_step_is_given_up);
     tcase_add_test(t, a_large_mean);
     tcase_add_test(t, variables_are_told_between_stops);
     suite_add_tcase(s, t);
