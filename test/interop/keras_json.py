@@ -89,7 +89,7 @@ REFUSED = {"activation hard_sigmoid": "Keras 2's hard_sigmoid is"} if OLD else {
 MERGES = {"Add", "Concatenate", "Dot", "Subtract", "Multiply", "Average", "Maximum", "Minimum"}  # layers of several inputs
 ONLY_HERE = {"Counting"}  # an optimizer of ours
 # Arguments that are not kept: they change nothing in what is trained, or only one Keras knows them.
-DROPPED = {"registered_name", "module", "build_config", "keras_version", "backend", "name", "synchronized", "renorm", "renorm_clipping",
+DROPPED = {"registered_name", "module", "build_config", "keras_version", "backend", "name", "renorm", "renorm_clipping",
            "renorm_momentum", "input_axes", "output_axes", "quantization_config", "activity_regularizer", "ema_momentum",
            "ema_overwrite_frequency", "jit_compile", "is_legacy_optimizer", "loss_scale_factor", "gradient_accumulation_steps", "use_ema",
            "fn", "sparse", "ragged", "optional", "build_input_shape", "noise_shape", "dtype", "data_format", "rms_scaling"}
@@ -194,6 +194,8 @@ def normal_layer(layer):
     config = layer["config"]
     if layer["class_name"] == "LeakyReLU" and "alpha" in config:
         config["negative_slope"] = config.pop("alpha")
+    if layer["class_name"] == "BatchNormalization":
+        config.setdefault("synchronized", False)  # tf_keras reads it and does not write it
     if layer["class_name"] in IMAGES:
         normal_image_layer(layer["class_name"], config)
     if layer["class_name"].startswith("SpatialDropout"):
