@@ -351,7 +351,11 @@ int reading_new_layer(struct reading *r, const struct node *at, const struct lay
     struct layer *l = add_layer(r->m);
     l->row = (const struct layer_row *)(const void *)kind;
     l->id = (enum layer_id)(l->row - layer_rows);
-    return build_layer(r, l, at, &config, call, e);
+    if (build_layer(r, l, at, &config, call, e) < 0)
+        return -1;
+    if (str_eq(name, l->row->flag.name))
+        l->arg[l->row->flag.arg] = 1;
+    return 0;
 }
 
 /* ---- a layer that is called again ---- */

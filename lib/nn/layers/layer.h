@@ -151,6 +151,10 @@ struct layer_row {
     void (*config)(const struct layer *l, json_t *config);
     void (*fini)(struct layer *l); /* frees what l->own refers to, not l->own; may be NULL */
     bool joins;                    /* takes any number of inputs, in a functional model */
+    struct {                       /* a name of the row that sets a flag; NULL: none */
+        const char *name;
+        size_t arg;
+    } flag;
 };
 
 extern const struct layer_row layer_rows[LAYER_COUNT];

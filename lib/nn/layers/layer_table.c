@@ -291,9 +291,11 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                                                  "gamma (x - mean) / sqrt(variance + epsilon) + beta; batch statistics "
                                                  "in training, with `synchronized` those of all batches of a step; "
                                                  "moving ones after",
-                                                 "BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2"),
+                                                 "BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2",
+                                                 "SyncBatchNormalization"),
                                     batch_normalization_read, normalized_axis_shape, batch_normalization_variables,
-                                    batch_normalization_config },
+                                    batch_normalization_config,
+                                    .flag = { "SyncBatchNormalization", BATCHNORM_SYNCHRONIZED } },
     [LAYER_ADD] = { ROW("Add", MERGE_ARGS, "add", "the sum of the tensors" MERGED), .shape = merge_shape,
                     .joins = true },
     [LAYER_CONCATENATE] = { ROW("Concatenate", CONCATENATE_ARGS, "concatenate",

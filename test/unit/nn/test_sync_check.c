@@ -57,12 +57,25 @@ START_TEST(the_layer_is_named)
 }
 END_TEST
 
+/* tf.keras.layers.experimental.SyncBatchNormalization, which Keras 3 does not have. */
+START_TEST(the_class_of_keras_2)
+{
+    AUTO(model) *m = yaml_model(MODEL("sgd", "SyncBatchNormalization"));
+    json_auto_t *json = model_to_json(m);
+    auto_free char *text = json_dumps(json, JSON_COMPACT);
+    ck_assert_str_eq(model_synchronized(m), "batch_normalization");
+    ck_assert_ptr_nonnull(strstr(text, "\"class_name\":\"BatchNormalization\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"synchronized\":true"));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("nn/sync_check");
     TCase *t = tcase_create("sync_check");
     tcase_add_test(t, strategies_and_models);
     tcase_add_test(t, the_layer_is_named);
+    tcase_add_test(t, the_class_of_keras_2);
     suite_add_tcase(s, t);
     return s;
 }
