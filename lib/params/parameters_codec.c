@@ -89,6 +89,7 @@ const char *ps_method_path(enum ps_method m)
         [PS_RESTORE] = "/trainyard.v1.Parameters/Restore",   [PS_PULL] = "/trainyard.v1.Parameters/Pull",
         [PS_PUSH] = "/trainyard.v1.Parameters/Push",         [PS_SNAPSHOT] = "/trainyard.v1.Parameters/Snapshot",
         [PS_FINISH] = "/trainyard.v1.Parameters/Finish",     [PS_ATTACH] = "/trainyard.v1.Parameters/Attach",
+        [PS_REDUCE] = "/trainyard.v1.Parameters/Reduce",
     };
     return PATHS[m];
 }

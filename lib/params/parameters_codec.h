@@ -37,7 +37,18 @@ struct payload_walk {
 struct bytes_in codec_payload(const struct rpc_message *m, struct payload_walk *walk);
 
 /* Method names, in the order of the service. */
-enum ps_method { PS_DESCRIBE, PS_INIT, PS_RESTORE, PS_PULL, PS_PUSH, PS_SNAPSHOT, PS_FINISH, PS_ATTACH, PS_METHODS };
+enum ps_method {
+    PS_DESCRIBE,
+    PS_INIT,
+    PS_RESTORE,
+    PS_PULL,
+    PS_PUSH,
+    PS_SNAPSHOT,
+    PS_FINISH,
+    PS_ATTACH,
+    PS_REDUCE,
+    PS_METHODS
+};
 const char *ps_method_path(enum ps_method m);
 
 #endif

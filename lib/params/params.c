@@ -105,6 +105,11 @@ int params_pull_at(struct params *p, int64_t at, int64_t wait_ms, int64_t deadli
     return p->ops->pull_at(p, at, wait_ms, deadline_ms, e);
 }
 
+int params_reduce(struct params *p, struct group_request *q, int64_t deadline_ms, struct err *e)
+{
+    return p->ops->reduce(p, q, deadline_ms, e);
+}
+
 void params_want_step(struct params *p, int64_t at, int64_t wait_ms)
 {
     p->wanted = (struct wanted_step){ .at = at, .wait_ms = wait_ms };

@@ -39,6 +39,7 @@ static const struct params_ops REMOTE = {
     .gradients = shm_gradients,
     .pull = remote_pull,
     .pull_at = remote_pull_at,
+    .reduce = remote_reduce,
     .versions = remote_versions,
     .push_start = remote_push_start,
     .push_early = remote_push_early,

@@ -3,6 +3,7 @@
  *     params_grpc.c        a connection to each ps, and the chunks that its segments travel in
  *     params_transfer.c    a pull or push of the whole vector: all chunks at all ps
  *     params_message.c     one chunk as a gRPC message
+ *     params_reduce.c      batch statistics
  *     params_shm.c         memory that is shared with ps of this host, so that a push needs no message
  *     params_grpc_admin.c  the control plane
  */
@@ -127,6 +128,9 @@ MUST_USE int remote_pushed(struct remote *r, const struct request *j, const int6
 
 /* The answer to a pull of a chunk. */
 MUST_USE int remote_pulled(const struct request *j, const int64_t *versions, size_t n, struct err *e);
+
+/* ---- params_reduce.c ---- */
+int remote_reduce(struct params *p, struct group_request *q, int64_t deadline_ms, struct err *e);
 
 /* ---- params_shm.c ---- */
 void shm_setup(struct remote *r); /* once the connections are there */

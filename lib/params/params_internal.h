@@ -11,6 +11,7 @@ struct params_ops { /* as the functions of params/params.h with the same names *
     void (*mark)(struct params *p);
     int (*pull)(struct params *p, bool rest, int64_t deadline_ms, struct err *e);
     int (*pull_at)(struct params *p, int64_t at, int64_t wait_ms, int64_t deadline_ms, struct err *e);
+    int (*reduce)(struct params *p, struct group_request *q, int64_t deadline_ms, struct err *e);
     void (*versions)(const struct params *p, int64_t *ret_min, int64_t *ret_max);
     int (*gradients)(struct params *p, int which, float **ret, struct err *e);
     /* direct: the vector is not read until push_finish */

@@ -102,6 +102,14 @@ static int local_pull_at(struct params *p, int64_t at, int64_t wait_ms, int64_t 
     }
 }
 
+/* Other threads of this process may give what is missing. */
+static int local_reduce(struct params *p, struct group_request *q, int64_t deadline_ms, struct err *e)
+{
+    (void)deadline_ms;
+    struct shard_caller caller = caller_of(p);
+    return shard_reduce_wait(local_of(p)->shard, &caller, q, e);
+}
+
 static void local_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max)
 {
     const int64_t *v = ((const struct local *)(const void *)p)->seen;
@@ -234,6 +242,7 @@ static const struct params_ops LOCAL = {
     .gradients = params_own_gradients,
     .pull = local_pull,
     .pull_at = local_pull_at,
+    .reduce = local_reduce,
     .versions = local_versions,
     .push_start = local_push_start,
     .push_finish = local_push_finish,

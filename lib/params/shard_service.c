@@ -247,6 +247,7 @@ static const struct method METHODS[SHARD_METHODS] = {
     ROW(PS_SNAPSHOT, snapshot_request, on_snapshot, true, RPC_LEADER),
     ROW(PS_FINISH, finish_request, on_finish, false, RPC_LEADER),
     ROW(PS_ATTACH, attach_request, on_attach, false, TRAINERS),
+    ROW(PS_REDUCE, reduce_request, on_reduce, true, TRAINERS),
 };
 
 static int handle(void *user, const struct rpc_caller *caller, const struct rpc_message *message,

@@ -7,7 +7,7 @@
 #include "rpc/rpc.h"
 #include "shard/shard.h"
 
-enum { SHARD_METHODS = 8 };
+enum { SHARD_METHODS = 9 };
 
 struct shard_service;
 struct shard_service *shard_service_new(struct shard *s); /* s is borrowed */

@@ -1,5 +1,6 @@
 /* shard_service_internal - what the files of the service share: shard_service.c (the table, and the chief's calls)
- * and shard_bulk.c (pull, push), shard_shm.c (pushes through shared memory). */
+ * and shard_bulk.c (pull, push), shard_shm.c (pushes through shared memory), shard_reduce_service.c (batch statistics).
+ */
 #ifndef TRAINYARD_PARAMS_SHARD_SERVICE_INTERNAL_H
 #define TRAINYARD_PARAMS_SHARD_SERVICE_INTERNAL_H
 
@@ -60,6 +61,7 @@ struct buffer_pool_limit answers_limit(const struct shard_sizes *sizes, bool pus
 int on_pull(const struct exchange *x, struct err *e);
 int on_push(const struct exchange *x, struct err *e);
 int on_attach(const struct exchange *x, struct err *e);
+int on_reduce(const struct exchange *x, struct err *e);
 slot_serve_fn serve_push_slot;
 
 #endif

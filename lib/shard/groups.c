@@ -66,16 +66,34 @@ float groups_weight(const struct groups *g, int64_t ordinal)
     return (float)((double)own * (double)n / (double)examples);
 }
 
-void groups_describe_missing(int64_t first, const bool *has, int64_t n, struct buf *out)
+static int64_t count_missing(const bool *has, int64_t n)
 {
-    enum { TOLD_MAX = 4 };
-    int64_t missing = 0, told = 0;
+    int64_t missing = 0;
     for (int64_t i = 0; i < n; i++)
         missing += !has[i];
-    buf_printf(out, missing == 1 ? "the gradient of batch" : "the gradients of batches");
+    return missing;
+}
+
+static void groups_list_missing(int64_t first, const bool *has, int64_t n, struct buf *out)
+{
+    enum { TOLD_MAX = 4 };
+    int64_t missing = count_missing(has, n), told = 0;
+    buf_printf(out, missing == 1 ? " of batch" : " of batches");
     for (int64_t i = 0; i < n && told < TOLD_MAX; i++)
         if (!has[i])
             buf_printf(out, "%s %lld", told++ > 0 ? "," : "", (long long)(first + i));
     if (missing > told)
         buf_printf(out, " and %lld more", (long long)(missing - told));
+}
+
+void groups_describe_missing(int64_t first, const bool *has, int64_t n, struct buf *out)
+{
+    buf_printf(out, count_missing(has, n) == 1 ? "the gradient" : "the gradients");
+    groups_list_missing(first, has, n, out);
+}
+
+void groups_describe_missing_sums(int64_t first, const bool *has, int64_t n, struct buf *out)
+{
+    buf_printf(out, "the batch statistics");
+    groups_list_missing(first, has, n, out);
 }

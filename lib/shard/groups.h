@@ -41,5 +41,7 @@ float groups_weight(const struct groups *g, int64_t ordinal);
 /* Adds "the gradients of batches 4, 6 and 3 more" to out: those of the n ordinals from `first` on that are not there.
  */
 void groups_describe_missing(int64_t first, const bool *has, int64_t n, struct buf *out);
+/* The same: "the batch statistics of batch 4". */
+void groups_describe_missing_sums(int64_t first, const bool *has, int64_t n, struct buf *out);
 
 #endif

@@ -18,6 +18,8 @@ struct shard *shard_new(uint64_t incarnation)
     atomic_init(&s->unconfirmed, false);
     mutex_init(&s->updated_lock);
     cond_init(&s->updated);
+    mutex_init(&s->sums_lock);
+    s->sums = group_sums_new();
 
     pthread_rwlockattr_init(&attr);
     pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
@@ -50,6 +52,8 @@ void shard_free(struct shard *s)
     if (s == NULL)
         return;
     drop_segments(s);
+    group_sums_free(s->sums);
+    mutex_fini(&s->sums_lock);
     rates_fini(&s->rates);
     cond_fini(&s->updated);
     mutex_fini(&s->updated_lock);
@@ -345,6 +349,7 @@ int shard_init(struct shard *s, const struct shard_caller *who, const char *opti
     bind_generation(s, who);
     s->layout_hash = layout_hash;
     s->policy = &UPDATE_ASYNC;
+    shard_forget_sums(s);
     s->groups = (struct groups){ 0 };
     atomic_store(&s->announced, -1);
     atomic_store(&s->unconfirmed, false);

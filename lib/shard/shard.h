@@ -16,6 +16,7 @@
 
 #include "nn/optimizers/optimizer.h"
 #include "shard/generation.h"
+#include "shard/group_sums.h"
 #include "shard/groups.h"
 #include "shard/layout.h"
 #include "shard/ordinal_set.h"
@@ -163,6 +164,12 @@ MUST_USE int shard_push_vectors(struct shard *s, const struct shard_caller *who,
 MUST_USE int shard_pull_vectors_at(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t at,
                                    const struct shard_vectors *vectors, int64_t *versions, size_t nversions,
                                    struct err *e);
+
+/* Synchronous training: adds the statistics of batches in a phase of their step (shard/group_sums.h). The caller
+ * computes from the values of that step. ERR_PENDING: those of other batches are missing. ERR_STALE: the step is over.
+ * The second one waits for up to q->wait_ms. */
+MUST_USE int shard_reduce(struct shard *s, const struct shard_caller *who, struct group_request *q, struct err *e);
+MUST_USE int shard_reduce_wait(struct shard *s, const struct shard_caller *who, struct group_request *q, struct err *e);
 
 struct shard_snapshot { /* of one segment; data: values then slots, count floats each */
     int64_t version;

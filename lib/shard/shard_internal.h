@@ -1,6 +1,6 @@
 /* shard_internal - what the files of the shard share: shard.c (states and generations), shard_apply.c (pull, push),
- * shard_store.c (restore, snapshot), update_async.c and update_sync.c (what a gradient does), shard_group.c (the group
- * of a segment).
+ * shard_store.c (restore, snapshot), update_async.c and update_sync.c (what a gradient does), shard_reduce.c
+ * (statistics of a group), shard_group.c (the group of a segment).
  *
  * The gate: every call that uses segments holds it shared. A call that changes the generation, the state or the set of
  * segments holds it exclusively. Writers come first, because a stream of pushes could otherwise block a new chief
@@ -78,7 +78,9 @@ struct shard {
     void *on_update_user;
     struct segment *segments;
     size_t n, pull_size, push_size;
-    size_t vector_floats; /* the vector is at least as long as its segments need */
+    struct mutex sums_lock;
+    struct group_sums *sums; /* under sums_lock */
+    size_t vector_floats;    /* the vector is at least as long as its segments need */
     atomic_uint_fast64_t pushes, duplicates, staleness_sum, staleness_max, apply_ns;
 };
 
@@ -137,6 +139,10 @@ void shard_settle(struct shard *s); /* all segments */
 struct mutex *segment_lock_settled(struct shard *s, struct segment *g);
 #define SETTLED_GUARD(s, g)                                                                                            \
     __attribute__((cleanup(mutex_guard_), unused)) struct mutex *settled_guard_ = segment_lock_settled(s, g)
+
+/* ---- shard_reduce.c ---- */
+/* Under the gate, exclusively: the state is another one. */
+void shard_forget_sums(struct shard *s);
 
 /* ---- shard_store.c ---- */
 /* The state of now is kept for shard_snapshot_at(). Without memory there is no copy, and the snapshot fails. */

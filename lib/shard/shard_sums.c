@@ -58,6 +58,7 @@ int shard_load_again(struct shard *s, struct err *e)
     for (size_t i = 0; i < s->n; i++)
         segment_forget(&s->segments[i]);
     atomic_store(&s->announced, -1);
+    shard_forget_sums(s);
     s->state = SHARD_LOADING;
     return 0;
 }

@@ -1,0 +1,69 @@
+/* Batch statistics of synchronized layers: small messages, that wait for those of other workers. */
+#include <string.h>
+
+#include "params/shard_service_internal.h"
+
+/* The numbers of a request. One that is handled again has given them before, and they are gone. */
+static int read_numbers(const struct exchange *x, struct group_part *part, double **ret, struct err *e)
+{
+    struct payload_walk walk;
+    struct bytes_in in = codec_payload(x->message, &walk);
+    size_t bytes, at = 0, size;
+    const void *from;
+    void *memory;
+    if (x->reply->again) {
+        part->n = 0;
+        return 0;
+    }
+    if (part->n > GROUP_SUMS_ORDINALS_MAX || in.size != part->n * part->width * sizeof(double))
+        return err_set(e, ERR_INPUT, "%zu bytes for %zu numbers of %zu batches", in.size, part->width, part->n);
+    if (size_add(in.size, 1, &bytes, e) < 0 || mem_alloc_plain(bytes, "batch statistics", &memory, e) < 0)
+        return -1;
+    *ret = memory;
+    for (int rc; (rc = in.next(in.user, &from, &size)) != 0; at += size) {
+        if (rc < 0 || size > in.size - at)
+            return err_set(e, ERR_INTERNAL, "a message ended within its numbers");
+        memcpy((char *)memory + at, from, size);
+    }
+    part->numbers = memory;
+    return 0;
+}
+
+static void answer_sums(const struct exchange *x, const struct group_request *q)
+{
+    Trainyard__V1__ReduceReply r = TRAINYARD__V1__REDUCE_REPLY__INIT;
+    r.incarnation = exchange_incarnation(x);
+    r.generation = x->caller->generation;
+    r.again = q->answer == GROUP_AGAIN;
+    codec_pack(&r.base, &x->reply->head);
+    if (q->answer == GROUP_TOTALS)
+        x->reply->pieces[x->reply->npieces++] = (struct rpc_piece){
+            .data = q->totals, .size = q->part.width * sizeof(double), .done = free, .user = q->totals
+        };
+    else
+        free(q->totals);
+}
+
+int on_reduce(const struct exchange *x, struct err *e)
+{
+    const Trainyard__V1__ReduceRequest *q = REQUEST(x, Trainyard__V1__ReduceRequest);
+    struct shard_caller who = exchange_caller(x);
+    struct group_request r = {
+        .part = { .at = q->at, .phase = q->phase, .ordinals = q->ordinals, .n = q->n_ordinals, .width = q->width }
+    };
+    auto_free double *numbers = NULL, *totals = NULL;
+    struct err why = { 0 };
+    if (q->width > GROUP_SUMS_WIDTH_MAX)
+        return err_set(e, ERR_INPUT, "%u numbers of a batch, at most %d", q->width, GROUP_SUMS_WIDTH_MAX);
+    if (read_numbers(x, &r.part, &numbers, e) < 0)
+        return -1;
+    r.totals = totals = xcalloc((size_t)q->width + 1, sizeof(*totals));
+    if (shard_reduce(x->shard, &who, &r, &why) < 0) {
+        if (err_is(&why, ERR_PENDING))
+            x->reply->again_ms = MIN(q->wait_ms, (uint32_t)PULL_WAIT_MAX_MS);
+        return err_set(e, why.code, "%s", why.msg);
+    }
+    totals = NULL;
+    answer_sums(x, &r);
+    return 0;
+}
