@@ -36,8 +36,8 @@ MUST_USE int collective_new(const struct collective_config *config, struct colle
 void collective_free(struct collective *c);
 DEFINE_AUTO(collective, collective_free);
 
-/* The methods of a member's server: Peer, and of Parameters what the chief calls. */
-enum { COLLECTIVE_METHODS = 2 + 6 };
+/* The methods of a member's server: Peer, and of Parameters what the chief calls, and Reduce. */
+enum { COLLECTIVE_METHODS = 2 + 7 };
 void collective_methods(struct collective *c, struct rpc_method ret[COLLECTIVE_METHODS]);
 /* Once the server has started; NULL: before rpc_server_free. */
 void collective_serve(struct collective *c, struct rpc_server *server);
@@ -66,4 +66,7 @@ void collective_leave(struct collective *c);    /* also after a failure, and whe
  * ERR_PENDING: some owners do not have it; it must be given again later, if the step is not over then. */
 void collective_give(struct collective *c, int64_t ordinal, const float *gradient, size_t from);
 MUST_USE int collective_given(struct collective *c, struct err *e);
+/* Between the two, before the gradient: the sums of batch statistics over the group (shard/group_sums.h), which the
+ * first member of the view adds. ERR_PENDING: not within q->wait_ms. ERR_STALE: the step is over. */
+MUST_USE int collective_reduce(struct collective *c, struct group_request *q, struct err *e);
 #endif

@@ -75,37 +75,58 @@ static void call_unlink(struct collective *c, struct peer_call *k)
     k->link = NULL;
 }
 
-bool peer_start(struct collective *c, struct peer_call *k, const struct transfer *t)
+Trainyard__V1__Header peer_header(const struct collective *c, const char *job_uid, uint64_t generation)
 {
     Trainyard__V1__Header header;
-    Trainyard__V1__TransferRequest q = t->request;
     trainyard__v1__header__init(&header);
-    header.job_uid = unconst(t->job_uid);
-    header.generation = t->generation;
+    header.job_uid = unconst(job_uid);
+    header.generation = generation;
     header.sender = unconst(c->config.name);
     header.incarnation = c->config.incarnation;
+    return header;
+}
+
+bool peer_start_call(struct collective *c, struct peer_call *k, const struct peer_method *m)
+{
+    MUTEX_GUARD(&c->calls_lock);
+    if (c->calls_epoch != m->epoch)
+        return false;
+    k->call = rpc_start(k->peer->channel, (int)(m->lane % LANES), m->path, k->head.data, k->head.len, &k->piece,
+                        k->piece.data != NULL, m->deadline_ms);
+    call_link(c, k);
+    return true;
+}
+
+bool peer_start(struct collective *c, struct peer_call *k, const struct transfer *t)
+{
+    Trainyard__V1__Header header = peer_header(c, t->job_uid, t->generation);
+    Trainyard__V1__TransferRequest q = t->request;
+    const struct peer_method m = { .path = TRANSFER,
+                                   .lane = q.index,
+                                   .epoch = t->epoch,
+                                   .deadline_ms = CALL_MS + q.wait_ms + (int64_t)t->before / PARAMS_FLOOR_BYTES_A_MS };
     q.header = &header;
     codec_pack(&q.base, &k->head);
     k->piece = t->piece;
-    MUTEX_GUARD(&c->calls_lock);
-    if (c->calls_epoch != t->epoch)
-        return false;
-    k->call = rpc_start(k->peer->channel, (int)(q.index % LANES), TRANSFER, k->head.data, k->head.len, &k->piece,
-                        t->piece.data != NULL, CALL_MS + q.wait_ms + (int64_t)t->before / PARAMS_FLOOR_BYTES_A_MS);
-    call_link(c, k);
-    return true;
+    return peer_start_call(c, k, &m);
+}
+
+int peer_finish_call(struct collective *c, struct peer_call *k, const ProtobufCMessageDescriptor *kind,
+                     struct rpc_message **ret_message, ProtobufCMessage **ret, struct err *e)
+{
+    AUTO(rpc_message) *m = NULL;
+    rpc_await(k->call);
+    call_unlink(c, k);
+    if (rpc_wait(TAKE(k->call), &m, e) < 0 || codec_unpack(kind, m, ret, e) < 0)
+        return err_wrap(e, "%s (%s)", k->peer->name, k->peer->address);
+    *ret_message = TAKE(m);
+    return 0;
 }
 
 int peer_finish(struct collective *c, struct peer_call *k, struct rpc_message **ret_message, ProtobufCMessage **ret,
                 struct err *e)
 {
-    AUTO(rpc_message) *m = NULL;
-    rpc_await(k->call);
-    call_unlink(c, k);
-    if (rpc_wait(TAKE(k->call), &m, e) < 0 || codec_unpack(&trainyard__v1__transfer_reply__descriptor, m, ret, e) < 0)
-        return err_wrap(e, "%s (%s)", k->peer->name, k->peer->address);
-    *ret_message = TAKE(m);
-    return 0;
+    return peer_finish_call(c, k, &trainyard__v1__transfer_reply__descriptor, ret_message, ret, e);
 }
 
 void peer_cancel(struct peer_call *calls, size_t n)

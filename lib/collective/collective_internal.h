@@ -5,6 +5,7 @@
  *     collective_step.c      the steps of a view: sums and updates
  *     collective_exchange.c  the member's own thread: catches up, takes part in the steps, or joins
  *     collective_order.c     what the chief orders: views, joining, donating
+ *     collective_reduce.c    batch statistics
  *     collective_service.c   what others call
  *     collective_fetch.c     what this member fetches from others
  *     collective_calls.c     calls to other members
@@ -210,6 +211,17 @@ bool peer_start(struct collective *c, struct peer_call *k, const struct transfer
 /* The answer. Errors name the member; ERR_STOPPED: cancelled. */
 MUST_USE int peer_finish(struct collective *c, struct peer_call *k, struct rpc_message **ret_message,
                          ProtobufCMessage **ret, struct err *e);
+/* The same of any method. The head of the request is in k->head, and k->piece follows. */
+struct peer_method {
+    const char *path;
+    uint32_t lane;
+    uint64_t epoch;
+    int64_t deadline_ms;
+};
+Trainyard__V1__Header peer_header(const struct collective *c, const char *job_uid, uint64_t generation);
+bool peer_start_call(struct collective *c, struct peer_call *k, const struct peer_method *m);
+MUST_USE int peer_finish_call(struct collective *c, struct peer_call *k, const ProtobufCMessageDescriptor *kind,
+                              struct rpc_message **ret_message, ProtobufCMessage **ret, struct err *e);
 /* Calls of this epoch are cancelled. */
 bool peer_calls_over(struct collective *c, uint64_t epoch);
 /* Those calls, which the caller has not finished, end soon. */

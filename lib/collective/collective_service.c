@@ -411,7 +411,8 @@ static int on_snapshot(void *user, const struct rpc_caller *caller, const struct
 
 void collective_methods(struct collective *c, struct rpc_method ret[COLLECTIVE_METHODS])
 {
-    static const enum ps_method OF_PARAMETERS[] = { PS_DESCRIBE, PS_INIT, PS_RESTORE, PS_PULL, PS_SNAPSHOT, PS_FINISH };
+    static const enum ps_method OF_PARAMETERS[] = { PS_DESCRIBE, PS_INIT,   PS_RESTORE, PS_PULL,
+                                                    PS_SNAPSHOT, PS_FINISH, PS_REDUCE };
     _Static_assert(COLLECTIVE_METHODS == 2 + COUNT_OF(OF_PARAMETERS), "all methods");
     ret[0] = (struct rpc_method){ .path = "/trainyard.v1.Peer/Transfer",
                                   .handle = collective_on_transfer,
