@@ -53,7 +53,8 @@ struct chief_client {
     int64_t rate_ms;                    /* when steps were counted last */
     uint64_t rate_steps, steps;
     int64_t diverged;
-    int64_t deferred; /* a batch was put back: the chief is asked for lower ones first; -1: none */
+    int64_t deferred; /* a batch was put back: the chief is asked for those below `below` first; -1: none */
+    int64_t below;
     int64_t group_size;
     bool lease_empty; /* the last Lease gave nothing: wait a little */
     int64_t lease_wait_ms;
@@ -190,7 +191,7 @@ struct call_state {
     struct coordinator_sender sender;
     int64_t held[LEASE_QUEUE_HELD];
     size_t nheld;
-    int64_t want, deferred, diverged;
+    int64_t want, deferred, below, diverged;
     char waiting[240], job_uid[128];
 };
 
@@ -203,6 +204,7 @@ static void copy_state(struct chief_client *m, struct call_state *ret)
     ret->nheld = lease_queue_held(&m->queue, ret->held);
     ret->want = m->want;
     ret->deferred = m->deferred;
+    ret->below = m->below;
     ret->diverged = m->diverged;
     str_fmt(ret->waiting, sizeof(ret->waiting), "%s", m->waiting);
     str_fmt(ret->job_uid, sizeof(ret->job_uid), "%s", m->job_uid);
@@ -237,7 +239,7 @@ static int send_call(struct chief_client *m, enum chief_call call, const struct 
                                                                  .held = held,
                                                                  .want = s->want,
                                                                  .lower_only = s->deferred >= 0,
-                                                                 .below = MAX(s->deferred, 0) },
+                                                                 .below = s->deferred >= 0 ? s->below : 0 },
                                         deadline_ms, ret, e);
     case CALL_LEAVE:
         return coordinator_client_leave(
@@ -478,11 +480,12 @@ void chief_client_drop(struct chief_client *m, int64_t ordinal)
     lease_queue_end(&m->queue, ordinal);
 }
 
-void chief_client_defer(struct chief_client *m, int64_t ordinal)
+void chief_client_defer(struct chief_client *m, int64_t ordinal, int64_t below)
 {
     MUTEX_GUARD(&m->lock);
     lease_queue_put_back(&m->queue, ordinal);
     m->deferred = lease_queue_first(&m->queue);
+    m->below = below;
     cond_signal(&m->work);
 }
 

@@ -49,9 +49,9 @@ struct chief_client_step {
 };
 /* The batch is applied at every ps: it is reported with the next call and no longer held. */
 void chief_client_done(struct chief_client *m, const struct chief_client_step *step);
-/* Synchronous training. The batch cannot be computed yet, because gradients of an earlier step are missing: it is held,
- * and chief_client_next() asks the chief for lower ones first, and returns the lowest that is held. */
-void chief_client_defer(struct chief_client *m, int64_t ordinal);
+/* Synchronous training. The batch cannot be computed yet, because something of batches below `below` is missing: it is
+ * held, and chief_client_next() asks the chief for such batches first, and returns the lowest that is held. */
+void chief_client_defer(struct chief_client *m, int64_t ordinal, int64_t below);
 /* The batch is applied already, from another worker: it is no longer held, and not reported. */
 void chief_client_drop(struct chief_client *m, int64_t ordinal);
 /* Ordinals of a group; 0: updates are asynchronous. Valid once chief_client_generation() has returned. */

@@ -12,7 +12,7 @@ enum job_state { JOB_STARTING, JOB_TRAINING, JOB_FINISHED, JOB_STOPPING };
 
 /* The limits of a request: far above what a worker sends (coord/chief_client.c), and little work under the lock. */
 enum {
-    COORDINATOR_HELD_MAX = 128,          /* values: two for each range */
+    COORDINATOR_HELD_MAX = 256,          /* values: two for each range */
     COORDINATOR_HELD_BATCHES = 1 << 16,  /* ordinals in all ranges */
     COORDINATOR_LEASE_RANGES = 15,       /* ranges of a lease beside the first */
     COORDINATOR_REPORT_MAX = 1 << 16,    /* ordinals */

@@ -6,8 +6,8 @@
 #include "coord/coordinator_client.h"
 
 enum {
-    LEASE_QUEUE_TAKEN = 4, /* batches that the training loop may have taken and not finished */
-    LEASE_QUEUE_MAX = 56,  /* ranges that are not begun */
+    LEASE_QUEUE_TAKEN = 64, /* batches that the training loop may have taken and not finished */
+    LEASE_QUEUE_MAX = 56,   /* ranges that are not begun */
     LEASE_QUEUE_HELD = 2 * (LEASE_QUEUE_TAKEN + LEASE_QUEUE_MAX),
     LEASE_QUEUE_LEASE = COORDINATOR_LEASE_RANGES + 1, /* ranges that a lease may bring */
 };

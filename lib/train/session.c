@@ -4,17 +4,20 @@
 
 #include "base/clock.h"
 #include "base/stop.h"
-#include "train/strategy.h"
+#include "train/lockstep.h"
 
 struct session {
     const struct session_config *config;
     struct session_stats *stats;
-    struct step_engine *engine;
     struct train_strategy *strategy;
+    struct step_engine *engine; /* NULL: lockstep has engines */
+    struct lockstep *lockstep;  /* NULL: no layer is synchronized */
+    struct groups groups;       /* with lockstep */
 };
 
 static void session_fini(struct session *s)
 {
+    lockstep_free(s->lockstep);
     if (s->strategy != NULL)
         s->strategy->ops->close(s->strategy);
     step_engine_free(s->engine);
@@ -39,8 +42,9 @@ static void report_step(void *user, const struct train_step *step)
 static void read_ahead(void *user, struct train_step *step)
 {
     struct session *s = user;
+    struct step_engine *engine = s->lockstep != NULL ? lockstep_reader(s->lockstep) : s->engine;
     int64_t begun = clock_ns(), ordinal = chief_client_peek(s->config->chief);
-    if (ordinal >= 0 && step_engine_read_ahead(s->engine, ordinal))
+    if (ordinal >= 0 && engine != NULL && step_engine_read_ahead(engine, ordinal))
         step->data_ns += (uint64_t)(clock_ns() - begun);
 }
 
@@ -58,19 +62,30 @@ static int session_init(struct session *s, struct err *e)
                                         .chief = c->chief,
                                         .max_wait_ms = c->max_wait_ms,
                                         .overlap = c->overlap,
+                                        .lockstep = model_synchronized(c->model) != NULL,
                                         .step_gate = c->step_gate,
                                         .claims = c->claims,
                                         .report = c->report,
                                         .applied = report_step,
                                         .in_flight = read_ahead,
                                         .user = s };
-    if (step_engine_new(&engine, &s->engine, e) < 0)
+    if (!strategy.lockstep && step_engine_new(&engine, &s->engine, e) < 0)
         return -1;
     s->strategy = strategy_new(c->strategy, &strategy);
+    if (strategy.lockstep) {
+        s->lockstep = lockstep_new(s->strategy, &engine);
+        s->groups = groups_of(c->space, strategy.group_size);
+    }
     return s->strategy->ops->open(s->strategy, e);
 }
 
 /* ---- one step ---- */
+
+static void note_batch(const struct session *s, const struct train_step *step)
+{
+    atomic_store_explicit(&s->stats->loss, step->loss, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->stats->examples, (int64_t)step->examples, memory_order_relaxed);
+}
 
 static int report_divergence(const struct session *s, int64_t ordinal, const struct err *cause, struct err *e)
 {
@@ -100,20 +115,8 @@ static int compute_step(struct session *s, struct train_step *step, struct err *
     int64_t begun = clock_ns();
     int computed = step_engine_compute(s->engine, step, s->strategy->ops->gradient_ready, s->strategy, &cause);
     step->compute_ns = (uint64_t)(clock_ns() - begun);
-    atomic_store_explicit(&s->stats->loss, step->loss, memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->stats->examples, (int64_t)step->examples, memory_order_relaxed);
+    note_batch(s, step);
     return computed < 0 ? report_divergence(s, step->ordinal, &cause, e) : 0;
-}
-
-/* 0: it was submitted; STEP_LATER, STEP_OVER. */
-static int run_step(struct session *s, int64_t ordinal, uint64_t waited_ns, struct err *e)
-{
-    struct train_step *step;
-    int begun = begin_step(s, ordinal, &step, e);
-    if (begun != 0)
-        return begun;
-    step->wait_ns = waited_ns;
-    return compute_step(s, step, e) < 0 ? -1 : s->strategy->ops->submit(s->strategy, step, e);
 }
 
 static void count_step(const struct session *s, int64_t ordinal)
@@ -123,6 +126,117 @@ static void count_step(const struct session *s, int64_t ordinal)
         atomic_fetch_add_explicit(s->config->computed, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&stats->steps, 1, memory_order_relaxed);
     atomic_store_explicit(&stats->last_ordinal, ordinal, memory_order_relaxed);
+}
+
+/* 0: it was submitted; STEP_LATER, STEP_OVER. */
+static int compute_batch(struct session *s, int64_t ordinal, uint64_t waited_ns, struct err *e)
+{
+    struct train_step *step;
+    int begun = begin_step(s, ordinal, &step, e);
+    if (begun != 0)
+        return begun;
+    step->wait_ns = waited_ns;
+    if (compute_step(s, step, e) < 0)
+        return -1;
+    int submitted = s->strategy->ops->submit(s->strategy, step, e);
+    if (submitted == STEP_LATER)
+        s->strategy->ops->give_up(s->strategy, step);
+    return submitted;
+}
+
+/* 0, or STEP_LATER. */
+static int run_batch(struct session *s, int64_t ordinal, uint64_t waited_ns, struct err *e)
+{
+    int done = compute_batch(s, ordinal, waited_ns, e);
+    if (done == STEP_LATER)
+        chief_client_defer(s->config->chief, ordinal, ordinal);
+    else if (done == STEP_OVER)
+        chief_client_drop(s->config->chief, ordinal);
+    else if (done == 0)
+        count_step(s, ordinal);
+    return done == STEP_OVER ? 0 : done;
+}
+
+/* ---- synchronized layers: the batches of a group that this worker holds ---- */
+
+/* 0, or STEP_LATER. */
+static int add_batch(struct session *s, int64_t ordinal, struct err *e)
+{
+    int added = lockstep_add(s->lockstep, groups_first(&s->groups, ordinal), ordinal, e);
+    if (added == STEP_OVER)
+        chief_client_drop(s->config->chief, ordinal);
+    else if (added == STEP_LATER)
+        chief_client_defer(s->config->chief, ordinal, groups_end(&s->groups, ordinal));
+    return added == STEP_OVER ? 0 : added;
+}
+
+/* Those that the chief has leased beside this one. */
+static int add_batches(struct session *s, int64_t ordinal, struct err *e)
+{
+    struct chief_client *chief = s->config->chief;
+    int64_t end = groups_end(&s->groups, ordinal), next;
+    int added = add_batch(s, ordinal, e);
+    while (added == 0 && chief_client_has_work(chief) && (next = chief_client_peek(chief)) >= 0 && next < end) {
+        enum chief_client_next what;
+        if (chief_client_next(chief, &what, &next, e) < 0)
+            return -1;
+        if (what != CHIEF_CLIENT_ORDINAL)
+            return 0; /* the job ends: the loop gets the same answer */
+        added = add_batch(s, next, e);
+    }
+    return added;
+}
+
+static void put_back(struct session *s, int64_t end)
+{
+    for (size_t i = lockstep_lanes(s->lockstep); i-- > 0;)
+        chief_client_defer(s->config->chief, lockstep_step(s->lockstep, i)->ordinal, end);
+}
+
+static void drop_lanes(struct session *s)
+{
+    for (size_t i = 0; i < lockstep_lanes(s->lockstep); i++)
+        chief_client_drop(s->config->chief, lockstep_step(s->lockstep, i)->ordinal);
+    lockstep_clear(s->lockstep);
+}
+
+static int submit_lanes(struct session *s, struct err *e)
+{
+    while (lockstep_lanes(s->lockstep) > 0) {
+        const struct train_step *step = lockstep_step(s->lockstep, 0);
+        int64_t ordinal = step->ordinal;
+        note_batch(s, step);
+        int submitted = lockstep_submit(s->lockstep, e);
+        if (submitted != 0)
+            return submitted;
+        count_step(s, ordinal);
+    }
+    return 0;
+}
+
+/* 0, or STEP_LATER. */
+static int run_group(struct session *s, int64_t ordinal, uint64_t waited_ns, struct err *e)
+{
+    struct err cause = { 0 };
+    int64_t end = groups_end(&s->groups, ordinal);
+    if (lockstep_at(s->lockstep) >= 0 && lockstep_at(s->lockstep) != groups_first(&s->groups, ordinal))
+        drop_lanes(s); /* training went back to a checkpoint */
+    int done = add_batches(s, ordinal, &cause);
+    if (lockstep_lanes(s->lockstep) > 0)
+        lockstep_step(s->lockstep, 0)->wait_ns += waited_ns;
+    if (done == 0)
+        done = lockstep_compute(s->lockstep, &cause);
+    if (done == 0)
+        done = submit_lanes(s, &cause);
+    if (done == STEP_LATER)
+        put_back(s, end);
+    else if (done == STEP_OVER)
+        drop_lanes(s);
+    if (err_is(&cause, ERR_DIVERGED))
+        return report_divergence(s, ordinal, &cause, e);
+    if (done < 0)
+        return err_set(e, cause.code, "%s", cause.msg);
+    return done == STEP_LATER ? STEP_LATER : 0;
 }
 
 static int session_loop(struct session *s, struct err *e)
@@ -142,18 +256,12 @@ static int session_loop(struct session *s, struct err *e)
             (void)!s->strategy->ops->finish(s->strategy, &ignored);
             return err_set(e, ERR_STOPPED, stop_count() > 0 ? "stopped by a signal" : "the chief stops the job");
         }
-        int done = run_step(s, ordinal, (uint64_t)(clock_ns() - begun), e);
+        uint64_t waited_ns = (uint64_t)(clock_ns() - begun);
+        int done = s->lockstep != NULL ? run_group(s, ordinal, waited_ns, e) : run_batch(s, ordinal, waited_ns, e);
         if (done < 0)
             return -1;
-        if (done == STEP_LATER) {
-            chief_client_defer(s->config->chief, ordinal);
-            continue; /* what it waits for is a part of the next step's wait */
-        }
-        if (done == STEP_OVER)
-            chief_client_drop(s->config->chief, ordinal);
-        else
-            count_step(s, ordinal);
-        begun = clock_ns();
+        if (done != STEP_LATER) /* what it waits for is a part of the next step's wait */
+            begun = clock_ns();
     }
 }
 

@@ -7,6 +7,15 @@
 
 #include "nn/exec.h"
 
+/* The step that is computed. */
+struct handover {
+    const struct step_engine *engine;
+    struct train_step *step;
+    step_gradient_fn *ready; /* NULL: not wanted */
+    void *user;
+    bool finite; /* so far */
+};
+
 struct step_engine {
     const struct model *model;
     const struct class_weights *class_weights;
@@ -17,6 +26,7 @@ struct step_engine {
     struct batch batches[2];
     struct batch *batch; /* loaded now */
     struct batch *ahead; /* read ahead; ordinal -1: none */
+    struct handover now;
 };
 
 void step_engine_free(struct step_engine *g)
@@ -99,29 +109,14 @@ bool step_engine_read_ahead(struct step_engine *g, int64_t ordinal)
 
 /* ---- forward and backward ---- */
 
-struct handover {
-    const struct step_engine *engine;
-    struct train_step *step;
-    step_gradient_fn *ready;
-    void *user;
-    bool finite; /* so far */
-};
-
 /* A variable that is not finite ends it: gradients that were passed on stay applied, and no more are passed on. */
 static void hand_over(void *user, size_t variable, double loss)
 {
     struct handover *h = user;
     const struct variable *v = model_variable(h->engine->model, variable);
     h->finite = h->finite && isfinite(loss) && update_finite(v->kind, h->step->grads + v->offset, v->count);
-    if (h->finite)
+    if (h->finite && h->ready != NULL)
         h->ready(h->user, h->step, variable);
-}
-
-static bool compute_by_variable(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user)
-{
-    struct handover h = { .engine = g, .step = step, .ready = ready, .user = user, .finite = true };
-    exec_train(g->exec, step->values, g->batch, step->grads, step->sums, hand_over, &h, &step->loss);
-    return h.finite && isfinite(step->loss);
 }
 
 static bool updates_finite(const struct model *m, const float *grads)
@@ -134,23 +129,52 @@ static bool updates_finite(const struct model *m, const float *grads)
     return true;
 }
 
-static bool compute_whole(struct step_engine *g, struct train_step *step)
+void step_engine_begin(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user)
+{
+    memset(step->sums, 0, metrics_width(g->model) * sizeof(*step->sums));
+    step->examples = g->batch->n;
+    g->now = (struct handover){ .engine = g, .step = step, .ready = ready, .user = user, .finite = true };
+    exec_begin(g->exec, &(struct exec_step){ .params = step->values,
+                                             .batch = g->batch,
+                                             .grads = step->grads,
+                                             .acc = step->sums,
+                                             .ready = step->by_variable ? hand_over : NULL,
+                                             .user = &g->now,
+                                             .first = step->first });
+}
+
+/* The whole gradient is there. */
+static bool finish_step(struct step_engine *g)
 {
     const struct optimizer *o = model_optimizer(g->model);
-    exec_train(g->exec, step->values, g->batch, step->grads, step->sums, NULL, NULL, &step->loss);
+    const struct train_step *step = g->now.step;
+    if (step->by_variable)
+        return g->now.finite && isfinite(step->loss);
     if (optimizer_clips(o))
         optimizer_clip(o, step->grads, g->offsets, g->counts, g->nvars);
     return isfinite(step->loss) && updates_finite(g->model, step->grads);
 }
 
-int step_engine_compute(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user,
-                        struct err *e)
+int step_engine_advance(struct step_engine *g, struct exec_sums *ret_sums, struct err *e)
 {
-    memset(step->sums, 0, metrics_width(g->model) * sizeof(*step->sums));
-    step->examples = g->batch->n;
-    if (step->by_variable ? compute_by_variable(g, step, ready, user) : compute_whole(g, step))
+    const struct train_step *step = g->now.step;
+    if (!exec_advance(g->exec, ret_sums, &g->now.step->loss))
         return 0;
+    if (finish_step(g))
+        return 1;
     return err_set(e, ERR_DIVERGED, "%s of batch %lld (epoch %lld) is not finite: training diverged",
                    isfinite(step->loss) ? "a gradient" : "the loss", (long long)step->ordinal,
                    (long long)g->batch->epoch + 1);
+}
+
+int step_engine_compute(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user,
+                        struct err *e)
+{
+    int done;
+    struct exec_sums sums;
+    step->first = true;
+    step_engine_begin(g, step, ready, user);
+    while ((done = step_engine_advance(g, &sums, e)) == 0)
+        continue; /* a group of one batch */
+    return MIN(done, 0);
 }

@@ -10,6 +10,7 @@
 
 #include "data/dataset.h"
 #include "nn/class_weight.h"
+#include "nn/exec.h"
 
 /* One ordinal between its lease and its report. */
 struct train_step {
@@ -19,6 +20,7 @@ struct train_step {
     float *grads;        /* memory for the gradient, in the model's layout */
     double *sums;        /* memory for the sums of loss and metrics, metrics_width(model) */
     bool by_variable;    /* gradients are passed on as they complete, not only as a whole */
+    bool first;          /* of its group, see exec_step */
     /* Written by step_engine_compute: */
     double loss;
     size_t examples;
@@ -57,5 +59,9 @@ typedef void step_gradient_fn(void *user, struct train_step *step, size_t variab
  * defines. ERR_DIVERGED: the loss or the gradient is not finite. */
 MUST_USE int step_engine_compute(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user,
                                  struct err *e);
+/* The same in parts, for a model with synchronized layers (exec_begin, exec_advance): 0: sums over the group are
+ * needed; 1: the step is done. ready: NULL: not wanted. */
+void step_engine_begin(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user);
+MUST_USE int step_engine_advance(struct step_engine *g, struct exec_sums *ret_sums, struct err *e);
 
 #endif

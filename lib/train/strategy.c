@@ -76,6 +76,59 @@ void strategy_end_patience(struct train_strategy *s, struct strategy_patience *p
     wait_end(&p->wait, clock_ms(), NULL);
 }
 
+/* ---- several steps at once ---- */
+
+void step_pool_init(struct step_pool *p, const struct model *m)
+{
+    *p = (struct step_pool){ .width = metrics_width(m) };
+}
+
+void step_pool_fini(struct step_pool *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        free(p->steps[i]->sums);
+        free(p->steps[i]);
+        free(p->gradients[i]);
+    }
+    free(p->steps);
+    free(p->gradients);
+}
+
+size_t step_pool_in_use(const struct step_pool *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++)
+        n += p->steps[i]->ordinal >= 0;
+    return n;
+}
+
+static void step_pool_grow(struct step_pool *p)
+{
+    p->steps = xrealloc(p->steps, (p->n + 1) * sizeof(*p->steps));
+    p->gradients = xrealloc(p->gradients, (p->n + 1) * sizeof(*p->gradients));
+    p->steps[p->n] = xcalloc(1, sizeof(**p->steps));
+    *p->steps[p->n] = (struct train_step){ .ordinal = -1, .sums = xcalloc(p->width, sizeof(double)) };
+    p->gradients[p->n++] = NULL;
+}
+
+int step_pool_take(struct step_pool *p, size_t floats, struct train_step **ret, float **ret_gradient, struct err *e)
+{
+    size_t i = 0;
+    void *memory;
+    while (i < p->n && p->steps[i]->ordinal >= 0)
+        i++;
+    if (i == p->n)
+        step_pool_grow(p);
+    if (i > 0 && p->gradients[i] == NULL) {
+        if (mem_alloc(MAX(floats, (size_t)1) * sizeof(float), "the gradient of another batch", &memory, e) < 0)
+            return -1;
+        p->gradients[i] = memory;
+    }
+    *ret = p->steps[i];
+    *ret_gradient = p->gradients[i];
+    return 0;
+}
+
 /* ---- waiting for what is gone ---- */
 
 struct ps_wait {
@@ -186,6 +239,24 @@ int strategy_pull_at(struct train_strategy *s, int64_t at, int64_t wait_ms, stru
         }
         if (wait_for_ps(s, &wait, &cause) < 0)
             return err_set(e, cause.code, "%s", cause.msg);
+    }
+    end_wait_for_ps(s, &wait);
+    return 0;
+}
+
+int strategy_reduce(struct train_strategy *s, struct group_request *q, struct err *e)
+{
+    struct ps_wait wait = { 0 };
+    struct err cause = { 0 };
+    uint64_t generation = params_generation(s->config.params);
+    while (params_reduce(s->config.params, q, STRATEGY_PUSH_MS, &cause) < 0) {
+        bool there = err_is(&cause, ERR_PENDING) || err_is(&cause, ERR_STALE);
+        if (!there && wait_for_ps(s, &wait, &cause) < 0)
+            return err_set(e, cause.code, "%s", cause.msg);
+        if (there || params_generation(s->config.params) != generation) {
+            end_wait_for_ps(s, &wait);
+            return err_set(e, there ? cause.code : ERR_STALE, "%s", cause.msg);
+        }
     }
     end_wait_for_ps(s, &wait);
     return 0;

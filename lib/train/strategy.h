@@ -28,6 +28,7 @@ struct strategy_config {
     struct chief_client *chief;    /* provides the generation; receives the reason of a wait */
     int64_t max_wait_ms;           /* without a ps */
     bool overlap;                  /* ParameterServer: compute the next batch while a push is in flight */
+    bool lockstep;                 /* several steps of a group are begun before the first is submitted */
     struct mutex *step_gate; /* NULL, or locked around each update (a chief of this process holds it while it takes a
                                 snapshot between two steps) */
     struct claims *claims;   /* Mirrored: of all threads; else NULL */
@@ -55,6 +56,11 @@ struct strategy_ops {
     /* Takes the gradient of the step that was begun. Blocks as long as the strategy allows no computation meanwhile. 0
      * or STEP_LATER. */
     int (*submit)(struct train_strategy *s, struct train_step *step, struct err *e);
+    /* Synchronized layers, with config.lockstep: the sums of a phase over the group whose steps were begun
+     * (train/lockstep.h); q without wait_ms. 0, STEP_LATER or STEP_OVER. NULL: there are no groups. */
+    int (*reduce)(struct train_strategy *s, struct group_request *q, struct err *e);
+    /* The step was begun, and is not submitted. NULL as reduce. */
+    void (*give_up)(struct train_strategy *s, struct train_step *step);
     /* Blocks until every step that was submitted is applied. */
     int (*finish)(struct train_strategy *s, struct err *e);
     /* Ends the calls in flight and frees the strategy; after a failure, too. */

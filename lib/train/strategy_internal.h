@@ -24,6 +24,24 @@ enum { STRATEGY_PATIENCE_MS = 10, STRATEGY_PATIENCE_MAX_MS = 160 };
 int strategy_later(struct train_strategy *s, struct strategy_patience *p, const struct err *why);
 void strategy_end_patience(struct train_strategy *s, struct strategy_patience *p);
 
+/* Steps of a group that are computed at the same time. The first one has the memory of the strategy for its gradient,
+ * further ones have memory of their own. */
+struct step_pool {
+    struct train_step **steps; /* a free one has no ordinal */
+    float **gradients;         /* memory of its own, or NULL */
+    size_t n, width;
+};
+void step_pool_init(struct step_pool *p, const struct model *m);
+void step_pool_fini(struct step_pool *p);
+size_t step_pool_in_use(const struct step_pool *p);
+/* A free step. *ret_gradient: its own memory; NULL: it is the first. */
+MUST_USE int step_pool_take(struct step_pool *p, size_t floats, struct train_step **ret, float **ret_gradient,
+                            struct err *e);
+
+/* Sums of batch statistics at the ps. ERR_PENDING; ERR_STALE: the step is over, or training went back to a checkpoint;
+ * else as strategy_pull(). */
+MUST_USE int strategy_reduce(struct train_strategy *s, struct group_request *q, struct err *e);
+
 /* The generation from the chief, before any other call. */
 MUST_USE int strategy_begin(struct train_strategy *s, struct err *e);
 

@@ -2,6 +2,8 @@
  * to the members of the collective (collective/collective.h), which make the update. A worker computes its batches in
  * ascending order. While gradients of others are missing it asks the chief whether there are batches that no other
  * worker computes. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "collective/collective.h"
 #include "nn/metrics/metrics.h"
@@ -11,7 +13,8 @@
 struct multi_worker {
     struct train_strategy base;
     struct groups groups;
-    struct train_step step;
+    struct step_pool steps;
+    int64_t entered; /* the step in which values do not change, by its first ordinal; -1: none */
     struct strategy_patience patience;
 };
 
@@ -35,15 +38,21 @@ static int64_t next_step(const struct multi_worker *p)
     return next >= 0 ? groups_first(&p->groups, next) : -1;
 }
 
+static void leave_step(struct multi_worker *p)
+{
+    collective_leave(p->base.config.collective);
+    p->entered = -1;
+}
+
 /* 0, STEP_LATER or STEP_OVER. */
-static int multi_worker_begin_step(struct train_strategy *s, int64_t ordinal, struct train_step **ret, struct err *e)
+static int enter_step(struct train_strategy *s, int64_t at, struct err *e)
 {
     struct multi_worker *p = multi_worker_of(s);
-    struct train_step *step = &p->step;
     struct err cause = { 0 };
-    int64_t begun = clock_ns();
-    int rc =
-        collective_enter(s->config.collective, groups_first(&p->groups, ordinal), next_step(p), p->patience.ms, &cause);
+    if (p->entered == at)
+        return 0;
+    int64_t next = step_pool_in_use(&p->steps) > 1 ? at : next_step(p);
+    int rc = collective_enter(s->config.collective, at, next, p->patience.ms, &cause);
     if (err_is(&cause, ERR_PENDING))
         return strategy_later(s, &p->patience, &cause);
     strategy_end_patience(s, &p->patience);
@@ -51,7 +60,23 @@ static int multi_worker_begin_step(struct train_strategy *s, int64_t ordinal, st
         return STEP_OVER;
     if (rc < 0)
         return err_set(e, cause.code, "%s", cause.msg);
-    step->grads = collective_gradient(s->config.collective);
+    p->entered = at;
+    return 0;
+}
+
+/* 0, STEP_LATER or STEP_OVER. */
+static int multi_worker_begin_step(struct train_strategy *s, int64_t ordinal, struct train_step **ret, struct err *e)
+{
+    struct multi_worker *p = multi_worker_of(s);
+    struct train_step *step;
+    float *own;
+    int64_t begun = clock_ns();
+    int entered = enter_step(s, groups_first(&p->groups, ordinal), e);
+    if (entered != 0)
+        return entered;
+    if (step_pool_take(&p->steps, model_size(s->config.model), &step, &own, e) < 0)
+        return -1;
+    step->grads = s->config.lockstep ? own : collective_gradient(s->config.collective);
     if (step->grads == NULL && params_gradients(s->config.params, 0, &step->grads, e) < 0)
         return -1;
     step->ordinal = ordinal;
@@ -70,19 +95,34 @@ static void multi_worker_gradient_ready(void *user, struct train_step *step, siz
         collective_give(s->config.collective, step->ordinal, step->grads, from);
 }
 
+/* In lockstep the step is left and entered again while the gradient is computed, and the memory that other members read
+ * may be another one then. */
+static const float *shared_gradient(const struct train_strategy *s, const struct train_step *step)
+{
+    float *shared = s->config.lockstep ? collective_gradient(s->config.collective) : NULL;
+    if (shared == NULL)
+        return step->grads;
+    memcpy(shared, step->grads, model_size(s->config.model) * sizeof(*shared));
+    return shared;
+}
+
 static int multi_worker_submit(struct train_strategy *s, struct train_step *step, struct err *e)
 {
     const struct strategy_config *c = &s->config;
+    struct multi_worker *p = multi_worker_of(s);
     struct err cause = { 0 };
     uint64_t data_ns = step->data_ns;
     int64_t begun = clock_ns();
-    collective_give(c->collective, step->ordinal, step->grads, 0);
+    int entered = enter_step(s, groups_first(&p->groups, step->ordinal), e);
+    if (entered != 0)
+        return entered;
+    collective_give(c->collective, step->ordinal, shared_gradient(s, step), 0);
     c->in_flight(c->user, step);
     int rc = collective_given(c->collective, &cause);
-    collective_leave(c->collective);
+    leave_step(p);
     step->network_ns += (uint64_t)(clock_ns() - begun) - (step->data_ns - data_ns);
     if (err_is(&cause, ERR_PENDING))
-        return strategy_later(s, &multi_worker_of(s)->patience, &cause);
+        return strategy_later(s, &p->patience, &cause);
     if (rc < 0)
         return err_set(e, cause.code, "%s", cause.msg);
     strategy_applied(s, step, &(struct push_result){ 0 });
@@ -98,8 +138,36 @@ static int multi_worker_finish(struct train_strategy *s, struct err *e)
 static void multi_worker_close(struct train_strategy *s)
 {
     collective_leave(s->config.collective); /* a step that failed */
-    free(multi_worker_of(s)->step.sums);
+    step_pool_fini(&multi_worker_of(s)->steps);
     free(s);
+}
+
+/* ---- synchronized layers ---- */
+
+/* While it waits, the step may be made without this worker. */
+static int multi_worker_reduce(struct train_strategy *s, struct group_request *q, struct err *e)
+{
+    struct multi_worker *p = multi_worker_of(s);
+    struct err cause = { 0 };
+    int entered = enter_step(s, q->part.at, e);
+    if (entered != 0)
+        return entered;
+    q->wait_ms = p->patience.ms;
+    int rc = collective_reduce(s->config.collective, q, &cause);
+    if (rc < 0)
+        leave_step(p);
+    if (err_is(&cause, ERR_PENDING))
+        return strategy_later(s, &p->patience, &cause);
+    strategy_end_patience(s, &p->patience);
+    if (err_is(&cause, ERR_STALE))
+        return STEP_OVER;
+    return rc < 0 ? err_set(e, cause.code, "%s", cause.msg) : 0;
+}
+
+static void multi_worker_give_up(struct train_strategy *s, struct train_step *step)
+{
+    leave_step(multi_worker_of(s));
+    step->ordinal = -1;
 }
 
 static const struct strategy_ops MULTI_WORKER = {
@@ -107,6 +175,8 @@ static const struct strategy_ops MULTI_WORKER = {
     .begin_step = multi_worker_begin_step,
     .gradient_ready = multi_worker_gradient_ready,
     .submit = multi_worker_submit,
+    .reduce = multi_worker_reduce,
+    .give_up = multi_worker_give_up,
     .finish = multi_worker_finish,
     .close = multi_worker_close,
 };
@@ -116,6 +186,7 @@ struct train_strategy *strategy_multi_worker_new(const struct strategy_config *c
     struct multi_worker *p = xcalloc(1, sizeof(*p));
     p->base = (struct train_strategy){ .ops = &MULTI_WORKER, .config = *config };
     p->patience.ms = STRATEGY_PATIENCE_MS;
-    p->step = (struct train_step){ .ordinal = -1, .sums = xcalloc(metrics_width(config->model), sizeof(double)) };
+    p->entered = -1;
+    step_pool_init(&p->steps, config->model);
     return &p->base;
 }

@@ -14,7 +14,7 @@
 struct sync_strategy {
     struct train_strategy base;
     struct groups groups;
-    struct train_step step;
+    struct step_pool steps;
     int64_t at;          /* the vector has the values of the step whose group begins here; -1: of no step */
     uint64_t generation; /* in which they were pulled */
     struct strategy_patience patience;
@@ -67,14 +67,17 @@ static int sync_values(struct train_strategy *s, int64_t at, struct err *e)
 static int sync_begin_step(struct train_strategy *s, int64_t ordinal, struct train_step **ret, struct err *e)
 {
     struct sync_strategy *p = sync_of(s);
-    struct train_step *step = &p->step;
+    struct train_step *step;
+    float *own;
     int begun = sync_values(s, groups_first(&p->groups, ordinal), e);
     if (begun != 0)
         return begun;
     if (s->config.claims != NULL && !claims_take(s->config.claims, groups_first(&p->groups, ordinal), ordinal))
         return STEP_OVER;
-    if (params_gradients(s->config.params, 0, &step->grads, e) < 0)
+    if (step_pool_take(&p->steps, model_size(s->config.model), &step, &own, e) < 0 ||
+        (own == NULL && params_gradients(s->config.params, 0, &own, e) < 0))
         return -1;
+    step->grads = own;
     step->ordinal = ordinal;
     step->values = params_vector(s->config.params);
     step->by_variable = true; /* the mean of the group is clipped, by whoever adds it */
@@ -106,7 +109,8 @@ static int sync_submit(struct train_strategy *s, struct train_step *step, struct
     struct push_result pushed = { 0 };
     struct err cause = { 0 }, failure = { 0 };
     uint64_t data_ns = step->data_ns;
-    int64_t begun = clock_ns(), next = sync_next_step(s, &p->groups, step->ordinal);
+    int64_t begun = clock_ns();
+    int64_t next = step_pool_in_use(&p->steps) == 1 ? sync_next_step(s, &p->groups, step->ordinal) : -1;
     if (next >= 0) {
         p->at = -1; /* some values may come, and others not */
         params_want_step(c->params, next, p->patience.ms);
@@ -143,8 +147,30 @@ static void sync_close(struct train_strategy *s)
 {
     struct sync_strategy *p = sync_of(s);
     params_watch(s->config.params, 0, NULL, NULL);
-    free(p->step.sums);
+    step_pool_fini(&p->steps);
     free(p);
+}
+
+/* ---- synchronized layers ---- */
+
+static int sync_reduce(struct train_strategy *s, struct group_request *q, struct err *e)
+{
+    struct sync_strategy *p = sync_of(s);
+    struct err cause = { 0 };
+    q->wait_ms = p->patience.ms;
+    int rc = strategy_reduce(s, q, &cause);
+    if (err_is(&cause, ERR_PENDING))
+        return strategy_later(s, &p->patience, &cause);
+    strategy_end_patience(s, &p->patience);
+    if (err_is(&cause, ERR_STALE))
+        return STEP_OVER;
+    return rc < 0 ? err_set(e, cause.code, "%s", cause.msg) : 0;
+}
+
+static void sync_give_up(struct train_strategy *s, struct train_step *step)
+{
+    (void)s;
+    step->ordinal = -1;
 }
 
 static const struct strategy_ops SYNC = {
@@ -152,6 +178,8 @@ static const struct strategy_ops SYNC = {
     .begin_step = sync_begin_step,
     .gradient_ready = sync_gradient_ready,
     .submit = sync_submit,
+    .reduce = sync_reduce,
+    .give_up = sync_give_up,
     .finish = sync_finish,
     .close = sync_close,
 };
@@ -162,6 +190,6 @@ struct train_strategy *strategy_sync_new(const struct strategy_config *config)
     p->base = (struct train_strategy){ .ops = &SYNC, .config = *config };
     p->at = -1;
     p->patience.ms = STRATEGY_PATIENCE_MS;
-    p->step = (struct train_step){ .ordinal = -1, .sums = xcalloc(metrics_width(config->model), sizeof(double)) };
+    step_pool_init(&p->steps, config->model);
     return &p->base;
 }
