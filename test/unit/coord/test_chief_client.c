@@ -269,7 +269,7 @@ START_TEST(a_worker_that_waits_with_the_first_batch_takes_no_more)
     client_open(&w);
     for (int i = 0; i < 2 * TOTAL / 4; i++) {
         ck_assert_int_eq(next(&w), 0);
-        chief_client_defer(w.member, 0);
+        chief_client_defer(w.member, 0, 0);
     }
     ck_assert_int_eq(next(&w), 0);
     other_enters(&w);
@@ -290,12 +290,12 @@ START_TEST(a_worker_that_waits_computes_the_lower_batches_first)
     client_open(&w);
     int64_t at = next(&w);
     ck_assert_int_eq(at, 4);
-    chief_client_defer(w.member, at);
+    chief_client_defer(w.member, at, at);
     ck_assert_int_eq(next(&w), 4); /* all below are computed by another worker */
-    chief_client_defer(w.member, 4);
+    chief_client_defer(w.member, 4, 4);
     ck_assert_int_eq(next(&w), 4);
     other_leaves(&w);
-    chief_client_defer(w.member, 4);
+    chief_client_defer(w.member, 4, 4);
     for (int64_t i = 0; i < 6; i++) { /* its share of the second group is 4 and 5 */
         ck_assert_int_eq(next(&w), i);
         done(&w, i);
