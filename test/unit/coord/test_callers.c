@@ -20,6 +20,7 @@ static const struct row {
     { "Parameters/Pull", "worker chief worker-1", NULL },
     { "Parameters/Push", "worker chief worker-1", NULL },
     { "Parameters/Attach", "worker chief worker-1", NULL },
+    { "Parameters/Reduce", "worker chief worker-1", NULL },
     { "Coordinator/Register", "worker evaluator worker-1", NULL },
     { "Coordinator/Heartbeat", "worker evaluator worker-1", NULL },
     { "Coordinator/Lease", "worker evaluator worker-1", NULL },

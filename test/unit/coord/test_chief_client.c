@@ -305,6 +305,33 @@ START_TEST(a_worker_that_waits_computes_the_lower_batches_first)
 }
 END_TEST
 
+/* Layers are synchronized: it waits for all batches of the group. The other worker has those above its own ones, and
+ * leaves. */
+START_TEST(a_worker_that_waits_for_its_group_gets_what_is_above_its_own_batches)
+{
+    struct world w;
+    coordinator_open(&w, 64, 4);
+    other_enters(&w);
+    client_open(&w);
+    ck_assert_int_eq(next(&w), 0);
+    ck_assert_int_eq(next(&w), 1); /* its share of the first group is 0 and 1 */
+    ck_assert_int_eq(other_leases(&w, 4).first, 2);
+    chief_client_defer(w.member, 1, 4);
+    chief_client_defer(w.member, 0, 4);
+    for (int64_t i = 0; i < 2; i++)
+        ck_assert_int_eq(next(&w), i);
+    other_leaves(&w);
+    chief_client_defer(w.member, 1, 4);
+    chief_client_defer(w.member, 0, 4);
+    for (int64_t i = 0; i < 4; i++) {
+        ck_assert_int_eq(next(&w), i);
+        done(&w, i);
+    }
+    ck_wait(has_steps(&w, 4));
+    world_close(&w);
+}
+END_TEST
+
 /* Another worker has computed it: it is not reported, and the next one follows. */
 START_TEST(a_batch_that_is_dropped_is_not_reported)
 {
@@ -514,6 +541,7 @@ Suite *test_suite(void)
     tcase_add_test(t, hears_of_the_end);
     tcase_add_test(t, a_worker_that_waits_with_the_first_batch_takes_no_more);
     tcase_add_test(t, a_worker_that_waits_computes_the_lower_batches_first);
+    tcase_add_test(t, a_worker_that_waits_for_its_group_gets_what_is_above_its_own_batches);
     tcase_add_test(t, a_batch_that_is_dropped_is_not_reported);
     tcase_add_test(t, leases_end_with_the_generation);
     tcase_add_test(t, a_new_chief_lends_again_what_is_held);

@@ -423,7 +423,7 @@ START_TEST(what_is_out_of_bounds_is_refused)
     too_much_to_register(&w, r, "not UTF-8");
     struct heartbeat_request q = heartbeat();
     q.held = (struct ordinal_ranges){ .r = many, .n = COORDINATOR_HELD_MAX + 2 };
-    too_much(&w, q, "65 held ranges");
+    too_much(&w, q, "129 held ranges, at most 128");
     static const int64_t wide[] = { 5, 10, 20, 20 + COORDINATOR_HELD_BATCHES - 4 };
     q.held = (struct ordinal_ranges){ .r = wide, .n = 4 };
     too_much(&w, q, "have more than 65536 batches");
