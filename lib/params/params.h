@@ -69,7 +69,7 @@ void params_set_synchronous(struct params *p);
 MUST_USE int params_pull_at(struct params *p, int64_t at, int64_t wait_ms, int64_t deadline_ms, struct err *e);
 
 /* Synchronous training, between params_pull_at and the push of the batches: the sums of their statistics over all
- * batches of the group . ERR_PENDING: those of other batches are not there within wait_ms; call it
+ * batches of the group (shard/group_sums.h). ERR_PENDING: those of other batches are not there within wait_ms; call it
  * again. ERR_STALE: the step is over. Else as params_pull. */
 MUST_USE int params_reduce(struct params *p, struct group_request *q, int64_t deadline_ms, struct err *e);
 

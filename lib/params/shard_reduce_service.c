@@ -3,7 +3,7 @@
 
 #include "params/shard_service_internal.h"
 
-/* The numbers of a request. One that is handled again has given them before, and they are gone. */
+/* The numbers of a request. One that is handled again has given them before, and they are gone: part->numbers NULL. */
 static int read_numbers(const struct exchange *x, struct group_part *part, double **ret, struct err *e)
 {
     struct payload_walk walk;
@@ -11,10 +11,8 @@ static int read_numbers(const struct exchange *x, struct group_part *part, doubl
     size_t bytes, at = 0, size;
     const void *from;
     void *memory;
-    if (x->reply->again) {
-        part->n = 0;
+    if (x->reply->again)
         return 0;
-    }
     if (part->n > GROUP_SUMS_ORDINALS_MAX || in.size != part->n * part->width * sizeof(double))
         return err_set(e, ERR_INPUT, "%zu bytes for %zu numbers of %zu batches", in.size, part->width, part->n);
     if (size_add(in.size, 1, &bytes, e) < 0 || mem_alloc_plain(bytes, "batch statistics", &memory, e) < 0)
@@ -61,7 +59,8 @@ int on_reduce(const struct exchange *x, struct err *e)
     if (shard_reduce(x->shard, &who, &r, &why) < 0) {
         if (err_is(&why, ERR_PENDING))
             x->reply->again_ms = MIN(q->wait_ms, (uint32_t)PULL_WAIT_MAX_MS);
-        return err_set(e, why.code, "%s", why.msg);
+        /* ERR_LOST: they came before their step, which has begun meanwhile. The caller gives them again at once. */
+        return err_set(e, err_is(&why, ERR_LOST) ? ERR_PENDING : why.code, "%s", why.msg);
     }
     totals = NULL;
     answer_sums(x, &r);

@@ -97,10 +97,21 @@ static int check_width(const struct group_sums *g, const struct group_part *p, s
     return 0;
 }
 
+/* The numbers that were given before came while another step was computed, or the state was loaded again since. */
+static int check_given(const struct group_sums *g, const struct group_part *p, struct err *e)
+{
+    for (size_t i = 0; p->numbers == NULL && i < p->n; i++)
+        if (g->numbers[p->ordinals[i] - g->at] == NULL)
+            return err_set(e, ERR_LOST, "the batch statistics of batch %lld must be given again",
+                           (long long)p->ordinals[i]);
+    return 0;
+}
+
 static void take_numbers(struct group_sums *g, const struct group_part *p)
 {
-    if (p->n > 0)
-        g->width = p->width;
+    if (p->n == 0 || p->numbers == NULL)
+        return;
+    g->width = p->width;
     for (size_t i = 0; i < p->n; i++) {
         size_t at = (size_t)(p->ordinals[i] - g->at), bytes = p->width * sizeof(double);
         if (g->numbers[at] != NULL)
@@ -145,6 +156,8 @@ int group_sums_add(struct group_sums *g, const struct group_part *p, enum group_
     if (check_width(g, p, e) < 0)
         return -1;
     if (p->phase == g->n) {
+        if (check_given(g, p, e) < 0)
+            return -1;
         take_numbers(g, p);
         if (g->received < (size_t)(g->end - g->at))
             return pending(g, e);

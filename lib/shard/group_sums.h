@@ -17,7 +17,8 @@ enum {
     GROUP_SUMS_KEPT_MAX = 1 << 22,  /* sums of a step */
 };
 
-/* Numbers of some batches of the group that begins with the ordinal `at`. n 0: only the sums are asked for. */
+/* Numbers of some batches of the group that begins with the ordinal `at`. n 0: only the sums are asked for. numbers
+ * NULL: so too, and they were given before. */
 struct group_part {
     int64_t at;
     uint32_t phase;
@@ -48,7 +49,8 @@ void group_sums_begin(struct group_sums *g, int64_t at, int64_t end);
 int64_t group_sums_at(const struct group_sums *g);
 
 /* The part is of the group that has begun. *ret_totals: valid until the next call. *ret_new: with this part the phase
- * is complete. ERR_PENDING: the part is taken, and others are missing. ERR_INPUT. */
+ * is complete. ERR_PENDING: the part is taken, and others are missing. ERR_LOST: what was given before is not here, and
+ * must be given again. ERR_INPUT. */
 MUST_USE int group_sums_add(struct group_sums *g, const struct group_part *p, enum group_answer *ret,
                             const double **ret_totals, bool *ret_new, struct err *e);
 

@@ -205,6 +205,25 @@ START_TEST(a_part_without_batches_asks)
 }
 END_TEST
 
+START_TEST(numbers_that_were_given_before_may_be_gone)
+{
+    static const int64_t ORDINALS[] = { 8, 9 };
+    struct err e = { 0 };
+    struct outcome o;
+    struct group_sums *g = begun(AT, END);
+    const struct group_part given = { .at = AT, .ordinals = ORDINALS, .n = 2, .width = WIDTH };
+    ck_fails(give(g, 0, 8, &o, &e), ERR_PENDING, "");
+    ck_fails(add(g, &given, &o, &e), ERR_LOST, "the batch statistics of batch 9 must be given again");
+    ck_fails(give(g, 0, 9, &o, &e), ERR_PENDING, "");
+    ck_fails(add(g, &given, &o, &e), ERR_PENDING, "the batch statistics of batches 10, 11");
+    ck_fails(give(g, 0, 10, &o, &e), ERR_PENDING, "");
+    ck_ok_e(give(g, 0, 11, &o, &e));
+    ck_ok_e(add(g, &given, &o, &e)); /* the sums are what they are for */
+    want_totals(&o, 1);
+    group_sums_free(g);
+}
+END_TEST
+
 START_TEST(missing_batches_are_named)
 {
     static const double ONE = 1;
@@ -329,6 +348,7 @@ Suite *test_suite(void)
     tcase_add_test(t, complete_phases_answer_again);
     tcase_add_test(t, a_phase_begins_when_all_before_it_are_complete);
     tcase_add_test(t, a_part_without_batches_asks);
+    tcase_add_test(t, numbers_that_were_given_before_may_be_gone);
     tcase_add_test(t, missing_batches_are_named);
     tcase_add_test(t, all_batches_give_as_many_numbers);
     tcase_add_test(t, what_is_out_of_bounds_is_refused);
