@@ -24,7 +24,7 @@ static int begin_sums(struct shard *s, int64_t at, struct err *e)
 {
     if (group_sums_at(s->sums) == at)
         return 0;
-    int64_t now = s->n > 0 ? step_of_now(s) : at;
+    int64_t now = step_of_now(s);
     if (at < MAX(now, group_sums_at(s->sums)))
         return err_set(e, ERR_STALE, "the step of batch %lld is over", (long long)at);
     if (at > now)
@@ -37,6 +37,8 @@ static int check_groups(const struct shard *s, const struct group_part *part, st
 {
     if (s->groups.size == 0)
         return err_set(e, ERR_REFUSED, "training is asynchronous: batches have no common statistics");
+    if (s->n == 0)
+        return err_set(e, ERR_REFUSED, "this ps has no segments: it does not know which step is computed");
     if (part->at < 0 || groups_first(&s->groups, part->at) != part->at)
         return err_set(e, ERR_INPUT, "batch %lld is not the first of a group of %lld", (long long)part->at,
                        (long long)s->groups.size);
