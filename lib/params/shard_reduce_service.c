@@ -27,19 +27,38 @@ static int read_numbers(const struct exchange *x, struct group_part *part, doubl
     return 0;
 }
 
-static void answer_sums(const struct exchange *x, const struct group_request *q)
+/* Room for the sums. Answers that wait to be read have a limit, as those of a push have. */
+static int take_room(const struct exchange *x, uint32_t width, struct pooled_buffer **ret, struct err *e)
+{
+    struct shard_sizes sizes;
+    if (width > GROUP_SUMS_WIDTH_MAX)
+        return err_set(e, ERR_INPUT, "%u numbers of a batch, at most %d", width, GROUP_SUMS_WIDTH_MAX);
+    if (shard_measure(x->shard, (struct shard_part){ 0 }, &sizes, e) < 0)
+        return -1;
+    return buffer_pool_take(x->pool, ((size_t)width + 1) * sizeof(double),
+                            answers_limit(&sizes, true, x->caller->client), ret, e);
+}
+
+static void room_auto(struct pooled_buffer **room)
+{
+    buffer_pool_give(*room);
+}
+
+static void answer_sums(const struct exchange *x, const struct group_request *q, struct pooled_buffer *room)
 {
     Trainyard__V1__ReduceReply r = TRAINYARD__V1__REDUCE_REPLY__INIT;
     r.incarnation = exchange_incarnation(x);
     r.generation = x->caller->generation;
     r.again = q->answer == GROUP_AGAIN;
     codec_pack(&r.base, &x->reply->head);
-    if (q->answer == GROUP_TOTALS)
-        x->reply->pieces[x->reply->npieces++] = (struct rpc_piece){
-            .data = q->totals, .size = q->part.width * sizeof(double), .done = free, .user = q->totals
-        };
-    else
-        free(q->totals);
+    if (r.again) {
+        buffer_pool_give(room);
+        return;
+    }
+    buffer_pool_hand_over(room);
+    x->reply->pieces[x->reply->npieces++] = (struct rpc_piece){
+        .data = q->totals, .size = q->part.width * sizeof(double), .done = buffer_pool_give, .user = room
+    };
 }
 
 int on_reduce(const struct exchange *x, struct err *e)
@@ -49,20 +68,18 @@ int on_reduce(const struct exchange *x, struct err *e)
     struct group_request r = {
         .part = { .at = q->at, .phase = q->phase, .ordinals = q->ordinals, .n = q->n_ordinals, .width = q->width }
     };
-    auto_free double *numbers = NULL, *totals = NULL;
+    auto_free double *numbers = NULL;
+    __attribute__((cleanup(room_auto))) struct pooled_buffer *room = NULL;
     struct err why = { 0 };
-    if (q->width > GROUP_SUMS_WIDTH_MAX)
-        return err_set(e, ERR_INPUT, "%u numbers of a batch, at most %d", q->width, GROUP_SUMS_WIDTH_MAX);
-    if (read_numbers(x, &r.part, &numbers, e) < 0)
+    if (take_room(x, q->width, &room, e) < 0 || read_numbers(x, &r.part, &numbers, e) < 0)
         return -1;
-    r.totals = totals = xcalloc((size_t)q->width + 1, sizeof(*totals));
+    r.totals = room->data;
     if (shard_reduce(x->shard, &who, &r, &why) < 0) {
         if (err_is(&why, ERR_PENDING))
             x->reply->again_ms = MIN(q->wait_ms, (uint32_t)PULL_WAIT_MAX_MS);
         /* ERR_LOST: they came before their step, which has begun meanwhile. The caller gives them again at once. */
         return err_set(e, err_is(&why, ERR_LOST) ? ERR_PENDING : why.code, "%s", why.msg);
     }
-    totals = NULL;
-    answer_sums(x, &r);
+    answer_sums(x, &r, TAKE(room));
     return 0;
 }
