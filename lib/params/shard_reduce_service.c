@@ -27,7 +27,7 @@ static int read_numbers(const struct exchange *x, struct group_part *part, doubl
     return 0;
 }
 
-/* Room for the sums. Answers that wait to be read have a limit, as those of a push have. */
+/* Room for the sums. Answers that wait to be read have a limit, as those of a pull have. */
 static int take_room(const struct exchange *x, uint32_t width, struct pooled_buffer **ret, struct err *e)
 {
     struct shard_sizes sizes;
@@ -36,7 +36,7 @@ static int take_room(const struct exchange *x, uint32_t width, struct pooled_buf
     if (shard_measure(x->shard, (struct shard_part){ 0 }, &sizes, e) < 0)
         return -1;
     return buffer_pool_take(x->pool, ((size_t)width + 1) * sizeof(double),
-                            answers_limit(&sizes, true, x->caller->client), ret, e);
+                            answers_limit(&sizes, false, x->caller->client), ret, e);
 }
 
 static void room_auto(struct pooled_buffer **room)
