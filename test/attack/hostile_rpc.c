@@ -11,7 +11,9 @@
  *   stop HOST:PORT                         RequestStop
  *   held HOST:PORT N                       a Heartbeat that holds N ranges
  *   share HOST:PORT BYTES                  shared memory of that size, then slots beyond the end of a small one
- *   connections HOST:PORT N SECONDS        N connections that send nothing
+ *   reduce HOST:PORT                       Reduce with numbers out of bounds, then all numbers of a step, phase by
+ * phase, until they are refused; prints each answer unread-sums HOST:PORT N LEAST SECONDS  as unread, with calls of
+ * Reduce for the widest sums connections HOST:PORT N SECONDS        N connections that send nothing
  *
  * HOSTILE_TLS_DIR is the folder of its identity; without it, or "", the calls are plain text. HOSTILE_SENDER is the
  * name in the Header; without it the name of the certificate, else worker-99.
@@ -259,6 +261,87 @@ static int share(const char *target, size_t bytes)
     return offer(target, &h, SHM_SLOT_ALIGNMENT, UINT64_MAX - SHM_SLOT_ALIGNMENT + 1);
 }
 
+/* ---- batch statistics ---- */
+
+/* The step that is computed now, by all of its ordinals. */
+struct step {
+    Trainyard__V1__Header header;
+    Trainyard__V1__ReduceRequest request;
+    int64_t ordinals[GROUP_SUMS_ORDINALS_MAX];
+};
+
+static void look_at_step(const char *target, struct step *ret)
+{
+    Trainyard__V1__DescribeReply *ps;
+    look(target, &ps);
+    if (ps->groups == NULL)
+        die("training is asynchronous");
+    const struct groups groups = codec_groups_of(ps->groups);
+    int64_t at = ps->applied->low_water, n = groups_end(&groups, at) - at;
+    ret->header = header_of(ps);
+    trainyard__v1__reduce_request__init(&ret->request);
+    ret->request.header = &ret->header;
+    ret->request.at = at;
+    ret->request.ordinals = ret->ordinals;
+    ret->request.n_ordinals = (size_t)MIN(n, (int64_t)GROUP_SUMS_ORDINALS_MAX);
+    for (size_t i = 0; i < ret->request.n_ordinals; i++)
+        ret->ordinals[i] = at + (int64_t)i;
+}
+
+static int reduce_on(struct rpc_channel *c, const Trainyard__V1__ReduceRequest *q, size_t bytes, struct err *e)
+{
+    static const double zeros[GROUP_SUMS_ORDINALS_MAX * GROUP_SUMS_WIDTH_MAX];
+    AUTO_FINI(buf) head = BUF_INIT;
+    AUTO(rpc_message) *m = NULL;
+    const struct rpc_piece piece = { .data = zeros, .size = bytes };
+    codec_pack(&q->base, &head);
+    return rpc_unary(c, ps_method_path(PS_REDUCE), head.data, head.len, &piece, bytes > 0, CALL_MS, &m, e);
+}
+
+static size_t fitting(const Trainyard__V1__ReduceRequest *q)
+{
+    return q->n_ordinals * q->width * sizeof(double);
+}
+
+/* All phases of a step, until one is refused. The job goes on meanwhile: then the next step. */
+static int fill_step(const char *target, uint32_t width)
+{
+    AUTO(rpc_channel) *c =
+        rpc_channel_new(target, &credentials, &(struct rpc_channel_options){ .payload_max = ANSWER_MAX });
+    struct err e = { .code = ERR_STALE, .msg = "" };
+    struct step step;
+    while (err_is(&e, ERR_STALE) || err_is(&e, ERR_PENDING)) {
+        look_at_step(target, &step);
+        step.request.width = width;
+        while (reduce_on(c, &step.request, fitting(&step.request), &e) == 0)
+            step.request.phase++;
+    }
+    printf("after %u phases: ", step.request.phase);
+    return tell(-1, &e);
+}
+
+static int reduce(const char *target)
+{
+    enum { WIDE, LATE, FAR, LONG, SHORT, LATER, CASES };
+    AUTO(rpc_channel) *c =
+        rpc_channel_new(target, &credentials, &(struct rpc_channel_options){ .payload_max = ANSWER_MAX });
+    for (int i = 0; i < CASES; i++) {
+        struct err e = { .msg = "" };
+        struct step step;
+        look_at_step(target, &step);
+        Trainyard__V1__ReduceRequest *q = &step.request;
+        q->width = i == WIDE ? UINT32_MAX : 1;
+        q->phase = i == LATE ? UINT32_MAX : 0;
+        if (i == FAR)
+            step.ordinals[0] = INT64_MAX;
+        if (i == LATER)
+            q->at = INT64_MAX;
+        size_t bytes = i == WIDE ? 8 : i == LONG ? fitting(q) + 1 : i == SHORT ? 0 : fitting(q);
+        (void)tell(reduce_on(c, q, bytes, &e), &e);
+    }
+    return fill_step(target, 1000);
+}
+
 /* ---- calls that stay open ---- */
 
 struct open_call {
@@ -349,6 +432,25 @@ static int leave_unread(const char *target, size_t n, struct patience p)
     return stay_open(target, ps_method_path(PS_PULL), grpc_raw_byte_buffer_create(&bytes, 1), n, p);
 }
 
+/* Its first call completes a phase, whose sums the others ask for. */
+static int leave_sums_unread(const char *target, size_t n, struct patience p)
+{
+    AUTO_FINI(buf) head = BUF_INIT;
+    struct err e = { .code = ERR_STALE, .msg = "" };
+    struct step step;
+    AUTO(rpc_channel) *c =
+        rpc_channel_new(target, &credentials, &(struct rpc_channel_options){ .payload_max = ANSWER_MAX });
+    do {
+        look_at_step(target, &step);
+        step.request.width = GROUP_SUMS_WIDTH_MAX;
+    } while (reduce_on(c, &step.request, fitting(&step.request), &e) < 0 &&
+             (err_is(&e, ERR_STALE) || err_is(&e, ERR_PENDING)));
+    step.request.n_ordinals = 0;
+    codec_pack(&step.request.base, &head);
+    grpc_slice bytes = grpc_slice_from_copied_buffer(head.data, head.len);
+    return stay_open(target, ps_method_path(PS_REDUCE), grpc_raw_byte_buffer_create(&bytes, 1), n, p);
+}
+
 static int be_silent(const char *target, size_t n, int64_t seconds)
 {
     char host[32];
@@ -399,6 +501,10 @@ static int run(int argc, char **argv)
         return hold(target, number(argv[3]));
     if (str_eq(what, "share") && argc == 4)
         return share(target, number(argv[3]));
+    if (str_eq(what, "reduce") && argc == 3)
+        return reduce(target);
+    if (str_eq(what, "unread-sums") && argc == 6)
+        return leave_sums_unread(target, number(argv[3]), (struct patience){ number(argv[4]), atoll(argv[5]) });
     if (str_eq(what, "connections") && argc == 5)
         return be_silent(target, number(argv[3]), atoll(argv[4]));
     die("see the head of hostile_rpc.c");

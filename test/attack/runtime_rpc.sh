@@ -9,12 +9,13 @@ peak_kib() { awk '/^VmHWM/ {print $2}' "/proc/$1/status"; } # of resident memory
 
 # A job that counts batches, as three processes: $ps $chief $worker, $ps_port $chief_port. It trains, and does not end
 # before want_whole_job: the thread of the chief that would end it waits. The test checks the exact count. ps_flag:
-# instead of --no-shared-memory. The hostile client has the identity of worker-1, which does not run; nor does worker-2.
+# instead of --no-shared-memory. strategy: of the manifest. The hostile client has the identity of worker-1, which does not run; nor does worker-2.
 attacked_job() { # EPOCHS [UNITS]
     counting_job "$1"
     [ $# -lt 2 ] || sed -i -e "s/units: 64,/units: $2,/" "$dir/job.yaml"
     sed -i -e 's/^\( *\(PS\|Worker\|Chief\):\).*/\1 {}/' -e '/^  runPolicy:/,$d' \
         -e 's/^metadata:.*/metadata: {name: job, namespace: default, uid: 0c5f9a3e-1}/' "$dir/job.yaml"
+    [ -z "${strategy-}" ] || sed -i "s/^  checkpoint:/  strategy: $strategy\n&/" "$dir/job.yaml"
     ps_port=$(free_port) chief_port=$(free_port)
     identities worker=3
     attacked ps trainyard-ps "${ps_flag:---no-shared-memory}" >"$dir/ps" 2>&1 &
@@ -108,6 +109,33 @@ test_answers_that_nobody_reads() {
     at_most "$(peak_kib "$ps")" $((before + 400 * 1024)) "the most KiB that were resident"
     want_line '^3[0-9] of 40 calls were ended' "$dir/unread"
     want_whole_job 2
+}
+
+# Batch statistics out of bounds, then numbers of all batches of a step, phase by phase: the ps refuses them at a limit.
+test_batch_statistics_without_end() {
+    local before strategy='{updates: sync, replicasToAggregate: 2}'
+    attacked_job 20
+    before=$(peak_kib "$ps")
+    answered '^INPUT 4294967295 numbers of a batch, at most 65536' reduce "127.0.0.1:$ps_port"
+    want_line '^INPUT phase 4294967295, at most 65536 phases|^(STALE|PENDING) ' "$dir/answer"
+    want_line '^INPUT batch 9223372036854775807 is not in the group|^(STALE|PENDING) ' "$dir/answer"
+    want_line '^INPUT 17 bytes for 1 numbers of 2 batches' "$dir/answer"
+    want_line '^INPUT 0 bytes for 1 numbers of 2 batches' "$dir/answer"
+    want_line '^INPUT batch 9223372036854775807 is not the first of a group of 2' "$dir/answer"
+    want_line '^after 4194 phases: INPUT more than 4194304 sums in a step' "$dir/answer"
+    at_most "$(peak_kib "$ps")" $((before + 100 * 1024)) "the most KiB that were resident"
+    want_whole_job 20
+}
+
+# 200 answers of half a megabyte are not read: the ps keeps 8 MiB of them, and refuses others.
+test_batch_statistics_that_nobody_reads() {
+    local before strategy='{updates: sync, replicasToAggregate: 2}'
+    attacked_job 20
+    before=$(peak_kib "$ps")
+    as worker-1 hostile unread-sums "127.0.0.1:$ps_port" 200 50 30 >"$dir/unread"
+    at_most "$(peak_kib "$ps")" $((before + 40 * 1024)) "the most KiB that were resident"
+    want_line '^the first call was refused or ended' "$dir/unread"
+    want_whole_job 20
 }
 
 # ---- who may call ----
