@@ -47,18 +47,25 @@ int64_t lease_queue_take(struct lease_queue *q)
     return ordinal;
 }
 
-void lease_queue_end(struct lease_queue *q, int64_t ordinal)
+static bool end_taken(struct lease_queue *q, int64_t ordinal)
 {
     for (size_t i = 0; i < q->ntaken; i++)
         if (q->taken[i] == ordinal) {
             q->taken[i] = q->taken[--q->ntaken];
-            return;
+            return true;
         }
+    return false;
+}
+
+void lease_queue_end(struct lease_queue *q, int64_t ordinal)
+{
+    (void)end_taken(q, ordinal);
 }
 
 void lease_queue_put_back(struct lease_queue *q, int64_t ordinal)
 {
-    lease_queue_end(q, ordinal);
+    if (!end_taken(q, ordinal))
+        return; /* it was put back before, or is not held any more */
     if (q->n > 0 && q->range[0] == ordinal + 1)
         q->range[0] = ordinal;
     else

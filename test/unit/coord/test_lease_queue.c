@@ -73,6 +73,25 @@ START_TEST(a_batch_that_is_put_back_is_the_next_one)
 }
 END_TEST
 
+/* A worker puts back all batches of a group, also those that it has not taken again since the last time. */
+START_TEST(a_batch_that_was_put_back_before_is_there_once)
+{
+    static const int64_t RANGES[] = { 4, 6, 20, 22 };
+    struct lease_queue q = queue_of(RANGES, 4);
+    ck_assert_int_eq(lease_queue_take(&q), 4);
+    ck_assert_int_eq(lease_queue_take(&q), 5);
+    lease_queue_put_back(&q, 5);
+    lease_queue_put_back(&q, 4);
+    for (int i = 0; i < 100; i++) {
+        ck_assert_int_eq(lease_queue_take(&q), 4);
+        lease_queue_put_back(&q, 5);
+        lease_queue_put_back(&q, 4);
+        lease_queue_put_back(&q, 30); /* not held */
+        ck_assert_int_eq(lease_queue_left(&q), 4);
+    }
+}
+END_TEST
+
 /* A worker that waits for lower batches has room for a lease of them; the highest are given up. */
 START_TEST(there_is_always_room_for_lower_batches)
 {
@@ -100,6 +119,7 @@ Suite *test_suite(void)
     tcase_add_test(t, only_so_many_are_taken_at_a_time);
     tcase_add_test(t, what_is_held_is_ascending_without_overlap);
     tcase_add_test(t, a_batch_that_is_put_back_is_the_next_one);
+    tcase_add_test(t, a_batch_that_was_put_back_before_is_there_once);
     tcase_add_test(t, there_is_always_room_for_lower_batches);
     suite_add_tcase(s, t);
     return s;
