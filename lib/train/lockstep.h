@@ -25,7 +25,7 @@ struct train_step *lockstep_step(const struct lockstep *l, size_t lane);
 MUST_USE int lockstep_add(struct lockstep *l, int64_t at, int64_t ordinal, struct err *e);
 /* Computes all lanes. 0, STEP_LATER: it goes on with the next call; STEP_OVER. ERR_DIVERGED. */
 MUST_USE int lockstep_compute(struct lockstep *l, struct err *e);
-/* Submits the lowest lane, after lockstep_compute. 0: the lane is gone; or STEP_LATER. */
+/* Submits the lowest lane, after lockstep_compute. 0: the lane is gone; or STEP_LATER, STEP_OVER. */
 MUST_USE int lockstep_submit(struct lockstep *l, struct err *e);
 /* All lanes are given up. */
 void lockstep_clear(struct lockstep *l);

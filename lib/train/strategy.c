@@ -274,9 +274,14 @@ int strategy_push_again(struct train_strategy *s, struct train_step *step, struc
                         struct err *e)
 {
     struct ps_wait wait = { 0 };
+    uint64_t generation = params_generation(s->config.params);
     do {
         if (wait_for_ps(s, &wait, cause) < 0)
             return give_up(s, step, cause, e);
+        if (s->config.lockstep && params_generation(s->config.params) != generation) {
+            end_wait_for_ps(s, &wait);
+            return err_set(e, ERR_STALE, "%s", cause->msg);
+        }
     } while (params_push(s->config.params, step->ordinal, step->grads, STRATEGY_PUSH_MS, ret, cause) < 0);
     end_wait_for_ps(s, &wait);
     return 0;

@@ -54,7 +54,7 @@ struct strategy_ops {
     /* As step_gradient_fn; user is the strategy. NULL: no step is by_variable. */
     step_gradient_fn *gradient_ready;
     /* Takes the gradient of the step that was begun. Blocks as long as the strategy allows no computation meanwhile. 0
-     * or STEP_LATER. */
+     * or STEP_LATER; with config.lockstep also STEP_OVER: the step is given up, and perhaps begun again. */
     int (*submit)(struct train_strategy *s, struct train_step *step, struct err *e);
     /* Synchronized layers, with config.lockstep: the sums of a phase over the group whose steps were begun
      * (train/lockstep.h); q without wait_ms. 0, STEP_LATER or STEP_OVER. NULL: there are no groups. */

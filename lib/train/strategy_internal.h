@@ -50,7 +50,8 @@ MUST_USE int strategy_pull(struct train_strategy *s, struct err *e);
 /* The values of a step (params_pull_at). ERR_PENDING and ERR_STALE are returned at once; else as strategy_pull(). */
 MUST_USE int strategy_pull_at(struct train_strategy *s, int64_t at, int64_t wait_ms, struct err *e);
 /* After a push that failed because of `cause`: waits for the ps and pushes again until all have the step. Errors:
- * the cause, when a retry is useless or the failure lasts too long. */
+ * the cause, when a retry is useless or the failure lasts too long. With config.lockstep, ERR_STALE: a new generation
+ * has begun, and ps have lost the sums from which other batches of the group would be computed. */
 MUST_USE int strategy_push_again(struct train_strategy *s, struct train_step *step, struct err *cause,
                                  struct push_result *ret, struct err *e);
 /* Pushes the whole gradient of the step, again and again as strategy_push_again(). Adds the time to network_ns. */

@@ -17,6 +17,7 @@ struct sync_strategy {
     struct step_pool steps;
     int64_t at;          /* the vector has the values of the step whose group begins here; -1: of no step */
     uint64_t generation; /* in which they were pulled */
+    uint64_t lanes;      /* the generation in which the first of the steps in use was begun */
     struct strategy_patience patience;
     uint64_t pull_ns; /* that the step has waited for its values */
 };
@@ -77,6 +78,8 @@ static int sync_begin_step(struct train_strategy *s, int64_t ordinal, struct tra
     if (step_pool_take(&p->steps, model_size(s->config.model), &step, &own, e) < 0 ||
         (own == NULL && params_gradients(s->config.params, 0, &own, e) < 0))
         return -1;
+    if (step_pool_in_use(&p->steps) == 0)
+        p->lanes = p->generation;
     step->grads = own;
     step->ordinal = ordinal;
     step->values = params_vector(s->config.params);
@@ -102,10 +105,21 @@ static int64_t sync_next_step(const struct train_strategy *s, const struct group
     return next >= end && groups_first(groups, next) == end ? end : -1;
 }
 
+/* With synchronized layers: the ps have not been restored since the values came. Then they would lack the sums of
+ * earlier phases, and the vector may have other values meanwhile. So all batches of the group are computed again:
+ * a gradient of the earlier generation would leave the others without the sums of its batch. */
+static bool sync_is_current(struct train_strategy *s, int64_t at)
+{
+    const struct sync_strategy *p = sync_of(s);
+    return p->at == at && p->lanes == params_generation(s->config.params);
+}
+
 static int sync_submit(struct train_strategy *s, struct train_step *step, struct err *e)
 {
     const struct strategy_config *c = &s->config;
     struct sync_strategy *p = sync_of(s);
+    if (c->lockstep && !sync_is_current(s, groups_first(&p->groups, step->ordinal)))
+        return STEP_OVER;
     struct push_result pushed = { 0 };
     struct err cause = { 0 }, failure = { 0 };
     uint64_t data_ns = step->data_ns;
@@ -131,6 +145,8 @@ static int sync_submit(struct train_strategy *s, struct train_step *step, struct
     if (rc < 0 && (err_is(&cause, ERR_PENDING) || err_is(&failure, ERR_PENDING)))
         return strategy_later(s, &p->patience,
                               err_is(&cause, ERR_PENDING) ? &cause : &failure); /* the ps went back to a checkpoint */
+    if (rc < 0 && c->lockstep && err_is(&failure, ERR_STALE))
+        return STEP_OVER;
     if (rc < 0)
         return err_set(e, failure.code, "%s", failure.msg);
     strategy_applied(s, step, &pushed);
@@ -157,6 +173,8 @@ static int sync_reduce(struct train_strategy *s, struct group_request *q, struct
 {
     struct sync_strategy *p = sync_of(s);
     struct err cause = { 0 };
+    if (!sync_is_current(s, q->part.at))
+        return STEP_OVER;
     q->wait_ms = p->patience.ms;
     int rc = strategy_reduce(s, q, &cause);
     if (err_is(&cause, ERR_PENDING))

@@ -282,6 +282,56 @@ START_TEST(the_batches_of_a_worker_that_leaves_are_taken_over)
 }
 END_TEST
 
+/* ---- a ps is restored ---- */
+
+static struct train_strategy *strategy_open(struct world *w)
+{
+    struct err e = { 0 };
+    const struct strategy_config config = { .model = w->job.model,
+                                            .space = &w->job.space,
+                                            .group_size = GROUP,
+                                            .params = w->workers[0].params,
+                                            .chief = w->workers[0].chief,
+                                            .max_wait_ms = WAIT_MS,
+                                            .lockstep = true };
+    struct train_strategy *s = strategy_new(STRATEGY_PARAMETER_SERVER, &config);
+    ck_ok_e(s->ops->open(s, &e));
+    return s;
+}
+
+/* A new generation from the state at the beginning of this step: the sums of the old one are lost. With _i a batch was
+ * begun in it since. */
+START_TEST(steps_of_another_generation_are_computed_again)
+{
+    struct world w;
+    struct err e = { 0 };
+    struct train_step *first, *second;
+    double numbers[2] = { 1, 2 };
+    const int64_t ordinals[] = { 0, 1 };
+    struct group_request q = { .part = { .ordinals = ordinals, .n = 1, .numbers = numbers, .width = 1 },
+                               .totals = numbers };
+    world_open(&w, false, 1);
+    worker_open(&w, 0);
+    struct train_strategy *s = strategy_open(&w);
+    ck_assert_int_eq(s->ops->begin_step(s, 0, &first, &e), 0);
+    ck_assert_int_eq(s->ops->reduce(s, &q, &e), STEP_LATER);
+    coordinator_set(w.coordinator, JOB_TRAINING, 2, "");
+    serve(&w, 2);
+    params_set_generation(w.workers[0].params, 2);
+    if (_i)
+        ck_assert_int_eq(s->ops->begin_step(s, 1, &second, &e), 0);
+    ck_assert_int_eq(s->ops->reduce(s, &q, &e), STEP_OVER);
+    ck_assert_int_eq(s->ops->submit(s, first, &e), STEP_OVER);
+    s->ops->give_up(s, first);
+    if (_i)
+        s->ops->give_up(s, second);
+    ck_assert_int_eq(s->ops->begin_step(s, 0, &first, &e), 0);
+    ck_assert_int_eq(s->ops->reduce(s, &q, &e), STEP_LATER);
+    s->ops->close(s);
+    world_close(&w);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("session_groups");
@@ -289,6 +339,7 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, any_number_of_workers_has_the_same_bits, 0, 2);
     tcase_add_loop_test(t, the_batches_of_a_worker_that_leaves_are_taken_over, 0, 2);
+    tcase_add_loop_test(t, steps_of_another_generation_are_computed_again, 0, 2);
     suite_add_tcase(s, t);
     return s;
 }
