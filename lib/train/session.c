@@ -203,13 +203,12 @@ static void drop_lanes(struct session *s)
 static int submit_lanes(struct session *s, struct err *e)
 {
     while (lockstep_lanes(s->lockstep) > 0) {
-        const struct train_step *step = lockstep_step(s->lockstep, 0);
-        int64_t ordinal = step->ordinal;
-        note_batch(s, step);
+        const struct train_step step = *lockstep_step(s->lockstep, 0);
         int submitted = lockstep_submit(s->lockstep, e);
         if (submitted != 0)
             return submitted;
-        count_step(s, ordinal);
+        note_batch(s, &step);
+        count_step(s, step.ordinal);
     }
     return 0;
 }
@@ -260,7 +259,8 @@ static int session_loop(struct session *s, struct err *e)
         int done = s->lockstep != NULL ? run_group(s, ordinal, waited_ns, e) : run_batch(s, ordinal, waited_ns, e);
         if (done < 0)
             return -1;
-        if (done != STEP_LATER) /* what it waits for is a part of the next step's wait */
+        /* What it waits for is a part of the next step's wait. Lanes have counted it already. */
+        if (done != STEP_LATER || (s->lockstep != NULL && lockstep_lanes(s->lockstep) > 0))
             begun = clock_ns();
     }
 }
