@@ -238,6 +238,11 @@ int collective_enter(struct collective *c, int64_t at, int64_t next_at, int64_t 
     return 0;
 }
 
+uint64_t collective_view_number(const struct collective *c)
+{
+    return c->giving.epoch;
+}
+
 float *collective_gradient(const struct collective *c)
 {
     return c->share != NULL ? share_gradient(c->share) : NULL;

@@ -66,6 +66,8 @@ void collective_leave(struct collective *c);    /* also after a failure, and whe
  * ERR_PENDING: some owners do not have it; it must be given again later, if the step is not over then. */
 void collective_give(struct collective *c, int64_t ordinal, const float *gradient, size_t from);
 MUST_USE int collective_given(struct collective *c, struct err *e);
+/* Between enter and leave: changes with each view. */
+uint64_t collective_view_number(const struct collective *c);
 /* Between the two, before the gradient: the sums of batch statistics over the group (shard/group_sums.h), which the
  * first member of the view adds. ERR_PENDING: not within q->wait_ms. ERR_STALE: the step is over. */
 MUST_USE int collective_reduce(struct collective *c, struct group_request *q, struct err *e);

@@ -243,5 +243,7 @@ int lockstep_submit(struct lockstep *l, struct err *e)
     int rc = l->strategy->ops->submit(l->strategy, l->lanes[0].step, e);
     if (rc == 0)
         remove_lane(l, 0);
+    if (rc == STEP_AGAIN)
+        return begin_again(l, e) < 0 ? -1 : STEP_LATER;
     return rc;
 }

@@ -40,9 +40,11 @@ struct strategy_config {
     void *user;
 };
 
-/* STEP_LATER: gradients of an earlier step are missing, perhaps of an ordinal that this process gets next; the ordinal
+/* STEP_AGAIN, of submit with config.lockstep: the sums of the group are lost, and batches of other workers need them:
+ * all steps in use are computed again.
+ * STEP_LATER: gradients of an earlier step are missing, perhaps of an ordinal that this process gets next; the ordinal
  * is begun again later. STEP_OVER: every segment has the ordinal already. */
-enum { STEP_LATER = 1, STEP_OVER = 2 };
+enum { STEP_LATER = 1, STEP_OVER = 2, STEP_AGAIN = 3 };
 
 struct train_strategy;
 struct strategy_ops {

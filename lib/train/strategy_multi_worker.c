@@ -15,6 +15,7 @@ struct multi_worker {
     struct groups groups;
     struct step_pool steps;
     int64_t entered; /* the step in which values do not change, by its first ordinal; -1: none */
+    uint64_t view;   /* in which all sums for the steps in use were, or will be, asked for */
     struct strategy_patience patience;
 };
 
@@ -106,6 +107,15 @@ static const float *shared_gradient(const struct train_strategy *s, const struct
     return shared;
 }
 
+/* True once for each view. Its first member may lack the sums, and gradients that were given in an earlier view are
+ * lost: whoever computes one of them again needs the numbers of all batches. */
+static bool is_other_view(struct multi_worker *p)
+{
+    uint64_t before = p->view;
+    p->view = collective_view_number(p->base.config.collective);
+    return p->view != before;
+}
+
 static int multi_worker_submit(struct train_strategy *s, struct train_step *step, struct err *e)
 {
     const struct strategy_config *c = &s->config;
@@ -116,6 +126,8 @@ static int multi_worker_submit(struct train_strategy *s, struct train_step *step
     int entered = enter_step(s, groups_first(&p->groups, step->ordinal), e);
     if (entered != 0)
         return entered;
+    if (c->lockstep && is_other_view(p))
+        return STEP_AGAIN;
     collective_give(c->collective, step->ordinal, shared_gradient(s, step), 0);
     c->in_flight(c->user, step);
     int rc = collective_given(c->collective, &cause);
@@ -152,6 +164,10 @@ static int multi_worker_reduce(struct train_strategy *s, struct group_request *q
     int entered = enter_step(s, q->part.at, e);
     if (entered != 0)
         return entered;
+    if (is_other_view(p) && (q->part.phase > 0 || q->part.n < step_pool_in_use(&p->steps))) {
+        q->answer = GROUP_AGAIN;
+        return 0;
+    }
     q->wait_ms = p->patience.ms;
     int rc = collective_reduce(s->config.collective, q, &cause);
     if (rc < 0)

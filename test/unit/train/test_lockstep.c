@@ -19,6 +19,7 @@ struct fake {
     struct group_sums *sums;
     struct train_step steps[STEPS]; /* in use: with an ordinal */
     int64_t later, over;            /* begin_step refuses this one; -1: none */
+    bool again;                     /* submit: the sums are lost */
     bool stale;                     /* reduce: the step is over */
     int begun, ended;               /* steps */
     struct buf log;
@@ -59,6 +60,11 @@ static int fake_submit(struct train_strategy *s, struct train_step *step, struct
     struct fake *f = fake_of(s);
     size_t bytes = model_size(f->model) * sizeof(float);
     (void)e;
+    if (f->again) {
+        f->again = false;
+        group_sums_begin(f->sums, 0, BATCHES);
+        return STEP_AGAIN;
+    }
     buf_printf(&f->log, "s%lld;", (long long)step->ordinal);
     free(f->gradients[step->ordinal]);
     f->gradients[step->ordinal] = xmalloc(bytes);
@@ -295,6 +301,25 @@ START_TEST(all_lanes_begin_anew_when_sums_are_lost)
 }
 END_TEST
 
+START_TEST(lanes_that_are_done_begin_anew_when_sums_are_lost)
+{
+    struct world w = { 0 };
+    struct err e = { 0 };
+    world_open(&w);
+    ck_assert_int_eq(add(w.lanes, 0), 0);
+    ck_assert_int_eq(add(w.lanes, 1), 0);
+    ck_assert_int_eq(compute(w.lanes), 0);
+    w.fake.again = true;
+    ck_assert_int_eq(lockstep_submit(w.lanes, &e), STEP_LATER);
+    ck_assert_uint_eq(lockstep_lanes(w.lanes), 2);
+    ck_assert_int_eq(compute(w.lanes), 0);
+    submit_all(w.lanes);
+    want_log(&w, "r0:0,1;r1:0,1;r0:0,1;r1:0,1;s0;s1;");
+    want_same_gradients(&w);
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(every_step_is_given_back_once)
 {
     struct world w = { 0 };
@@ -411,6 +436,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_lane_that_comes_later_catches_up);
     tcase_add_test(t, a_lane_waits_in_its_phase_while_another_one_catches_up);
     tcase_add_test(t, all_lanes_begin_anew_when_sums_are_lost);
+    tcase_add_test(t, lanes_that_are_done_begin_anew_when_sums_are_lost);
     tcase_add_test(t, every_step_is_given_back_once);
     tcase_add_test(t, engines_are_used_again);
     tcase_add_test(t, a_loss_that_is_not_finite_names_its_batch);

@@ -4,6 +4,7 @@
 #include "collective/collective_fixture.h"
 #include "shard/job_fixture.h"
 
+#include "collective/collective_internal.h"
 #include "coord/coordinator.h"
 #include "nn/metrics/metrics.h"
 #include "train/strategy.h"
@@ -52,6 +53,7 @@ struct world {
     struct chief_client *chief;
     struct train_strategy *strategy;
     int applied;
+    bool lockstep;
 
     struct mutex lock; /* of the following */
     struct buf events;
@@ -173,6 +175,7 @@ static void strategy_open(struct world *w)
                                             .collective = w->party.members[0].collective,
                                             .chief = w->chief,
                                             .max_wait_ms = WAIT_MS,
+                                            .lockstep = w->lockstep,
                                             .applied = count_applied,
                                             .in_flight = no_read_ahead,
                                             .user = w };
@@ -180,9 +183,9 @@ static void strategy_open(struct world *w)
     ck_ok_e(w->strategy->ops->open(w->strategy, &e));
 }
 
-static void world_open(struct world *w, const struct example *x)
+static void world_open(struct world *w, const struct example *x, bool lockstep)
 {
-    *w = (struct world){ .example = x, .events = BUF_INIT };
+    *w = (struct world){ .example = x, .events = BUF_INIT, .lockstep = lockstep };
     mutex_init(&w->lock);
     rpc_init();
     job_open_layers(&w->job, x->layers, "SGD", "epochs: 1");
@@ -281,7 +284,7 @@ START_TEST(the_first_gradients_are_sent_before_backward_ends)
     struct world w;
     struct err e = { 0 };
     AUTO(step_engine) *engine = NULL;
-    world_open(&w, &EXAMPLES[_i]);
+    world_open(&w, &EXAMPLES[_i], false);
     ck_ok_e(step_engine_new(
         &(struct step_engine_config){ .model = w.job.model, .dataset = w.job.train, .space = &w.job.space }, &engine,
         &e));
@@ -299,12 +302,77 @@ START_TEST(the_first_gradients_are_sent_before_backward_ends)
 }
 END_TEST
 
+/* ---- synchronized layers ---- */
+
+static struct train_step *begun(struct world *w, int64_t ordinal)
+{
+    struct train_step *step;
+    struct err e = { 0 };
+    for (int rc; (rc = w->strategy->ops->begin_step(w->strategy, ordinal, &step, &e)) != 0;) /* the view begins */
+        ck_assert_msg(rc == STEP_LATER, "%s", e.msg);
+    memset(step->grads, 0, w->job.layout->vector * sizeof(float));
+    return step;
+}
+
+/* 0 or STEP_LATER. */
+static int reduced(struct world *w, uint32_t phase, const int64_t *ordinals, size_t n, enum group_answer *ret)
+{
+    double numbers[4] = { 1, 2, 3, 4 }, totals[1];
+    struct err e = { 0 };
+    struct group_request q = { .part = { .phase = phase, .ordinals = ordinals, .n = n, .numbers = numbers, .width = 1 },
+                               .totals = totals };
+    int rc = w->strategy->ops->reduce(w->strategy, &q, &e);
+    ck_assert_msg(rc >= 0, "%s", e.msg);
+    *ret = q.answer;
+    return rc;
+}
+
+/* What was given before is lost, and another worker that computes it again needs the sums. */
+START_TEST(steps_begin_anew_in_another_view)
+{
+    static const int64_t ALL_OF_IT[] = { 0, 1, 2, 3 };
+    struct world w;
+    struct err e = { 0 };
+    struct train_step *steps[3];
+    enum group_answer answer;
+    int rc;
+    world_open(&w, &EXAMPLES[0], true);
+    for (size_t i = 0; i < 2; i++)
+        steps[i] = begun(&w, ALL_OF_IT[i]);
+    ck_assert_ptr_ne(steps[0]->grads, steps[1]->grads);
+    ck_assert_int_eq(reduced(&w, 0, ALL_OF_IT, 4, &answer), 0);          /* as if two more were here */
+    ck_assert_int_eq(reduced(&w, 1, ALL_OF_IT, 2, &answer), STEP_LATER); /* and leaves the step */
+    stop(&w.party, 1, 7);
+    start(&w.party, 2, 0, 7);
+    steps[2] = begun(&w, 2);
+    ck_assert_int_eq(reduced(&w, 0, ALL_OF_IT + 2, 1, &answer), 0);
+    ck_assert_int_eq(answer, GROUP_AGAIN); /* the other two must come, too */
+    ck_assert_int_eq(reduced(&w, 0, ALL_OF_IT, 4, &answer), 0);
+    ck_assert_int_eq(answer, GROUP_TOTALS);
+    ck_assert_int_eq(reduced(&w, 1, ALL_OF_IT, 3, &answer), STEP_LATER);
+    stop(&w.party, 2, 7);
+    start(&w.party, 3, 0, 7);
+    w.strategy->ops->give_up(w.strategy, steps[2]);
+    while ((rc = w.strategy->ops->submit(w.strategy, steps[0], &e)) == STEP_LATER)
+        continue;
+    ck_assert_int_eq(rc, STEP_AGAIN);
+    while ((rc = w.strategy->ops->submit(w.strategy, steps[0], &e)) == STEP_LATER)
+        continue;
+    ck_ok_e(rc);
+    ck_ok_e(w.strategy->ops->submit(w.strategy, steps[1], &e));
+    ck_assert_int_eq(w.applied, 2);
+    ck_assert_ptr_nonnull(w.party.members[0].collective->lent.to);
+    world_close(&w);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("strategy_multi_worker");
     TCase *t = tcase_create("overlap");
     tcase_set_timeout(t, 100);
     tcase_add_loop_test(t, the_first_gradients_are_sent_before_backward_ends, 0, COUNT_OF(EXAMPLES));
+    tcase_add_test(t, steps_begin_anew_in_another_view);
     suite_add_tcase(s, t);
     return s;
 }
