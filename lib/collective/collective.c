@@ -238,6 +238,11 @@ int collective_enter(struct collective *c, int64_t at, int64_t next_at, int64_t 
     return 0;
 }
 
+int collective_take_back(struct collective *c, struct err *e)
+{
+    return lent_take_back(&c->lent, e);
+}
+
 uint64_t collective_view_number(const struct collective *c)
 {
     return c->giving.epoch;

@@ -62,10 +62,13 @@ void collective_leave(struct collective *c);    /* also after a failure, and whe
 /* Between the two: gives the gradient of an ordinal of the step. collective_give sends what lies in chunks that are
  * complete from the float `from` on, does not block, and is called with a lower `from` as more is complete.
  * collective_given, after collective_give with 0, blocks until all owners have it. The memory must stay as it is until
- * the next collective_enter has entered a step, or collective_free.
+ * the next collective_enter has entered a step, collective_take_back or collective_free.
  * ERR_PENDING: some owners do not have it; it must be given again later, if the step is not over then. */
 void collective_give(struct collective *c, int64_t ordinal, const float *gradient, size_t from);
 MUST_USE int collective_given(struct collective *c, struct err *e);
+/* The memory of the gradient that was given last is not read any more. Not between enter and leave. ERR_NOMEM: it may
+ * still be. */
+MUST_USE int collective_take_back(struct collective *c, struct err *e);
 /* Between enter and leave: changes with each view. */
 uint64_t collective_view_number(const struct collective *c);
 /* Between the two, before the gradient: the sums of batch statistics over the group (shard/group_sums.h), which the

@@ -149,8 +149,11 @@ static int multi_worker_finish(struct train_strategy *s, struct err *e)
 
 static void multi_worker_close(struct train_strategy *s)
 {
+    struct err e;
+    struct multi_worker *p = multi_worker_of(s);
     collective_leave(s->config.collective); /* a step that failed */
-    step_pool_fini(&multi_worker_of(s)->steps);
+    if (collective_take_back(s->config.collective, &e) == 0)
+        step_pool_fini(&p->steps); /* else the collective still reads from it, and the process ends */
     free(s);
 }
 

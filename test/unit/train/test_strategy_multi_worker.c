@@ -203,6 +203,8 @@ static void world_open(struct world *w, const struct example *x, bool lockstep)
 static void world_close(struct world *w)
 {
     w->strategy->ops->close(w->strategy);
+    /* The memory of its gradients is not read any more. */
+    ck_assert(!w->lockstep || w->party.members[0].collective->lent.to == NULL);
     chief_client_free(w->chief);
     coordinator_client_free(w->coord);
     coordinator_free(w->coordinator);
