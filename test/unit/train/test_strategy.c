@@ -2,7 +2,7 @@
 #include "shard/job_fixture.h"
 
 #include "params/params.h"
-#include "train/strategy.h"
+#include "train/strategy_internal.h"
 
 struct world {
     struct job_fixture job;
@@ -87,6 +87,42 @@ START_TEST(the_strategy_is_that_of_the_job_or_single)
 }
 END_TEST
 
+static struct train_step *taken(struct step_pool *p, int64_t ordinal, float **ret_own)
+{
+    struct train_step *step;
+    struct err e = { 0 };
+    ck_ok_e(step_pool_take(p, 100, &step, ret_own, &e));
+    ck_assert_int_eq(step->ordinal, -1);
+    step->ordinal = ordinal;
+    return step;
+}
+
+START_TEST(a_step_that_was_released_is_used_again)
+{
+    struct world w;
+    struct step_pool pool;
+    struct train_step *steps[3];
+    float *own[3], *again;
+    world_open(&w, "SGD");
+    step_pool_init(&pool, w.job.model);
+    for (int i = 0; i < 3; i++)
+        steps[i] = taken(&pool, i, &own[i]);
+    ck_assert_ptr_null(own[0]); /* the strategy has memory for one */
+    ck_assert(own[1] != NULL && own[2] != NULL && own[1] != own[2]);
+    ck_assert(steps[0]->sums != steps[1]->sums && steps[1]->sums != steps[2]->sums);
+    ck_assert_uint_eq(step_pool_in_use(&pool), 3);
+    for (int i = 2; i >= 0; i--) {
+        steps[i]->ordinal = -1;
+        ck_assert_uint_eq(step_pool_in_use(&pool), 2);
+        ck_assert_ptr_eq(taken(&pool, 10 + i, &again), steps[i]);
+        ck_assert_ptr_eq(again, own[i]);
+    }
+    ck_assert_uint_eq(pool.n, 3);
+    step_pool_fini(&pool);
+    world_close(&w);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("strategy");
@@ -95,6 +131,7 @@ Suite *test_suite(void)
     tcase_add_test(t, clipping_needs_the_whole_gradient);
     tcase_add_test(t, the_cure_names_staleness_only_where_there_is_some);
     tcase_add_test(t, the_strategy_is_that_of_the_job_or_single);
+    tcase_add_test(t, a_step_that_was_released_is_used_again);
     suite_add_tcase(s, t);
     return s;
 }
