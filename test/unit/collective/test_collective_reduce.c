@@ -101,9 +101,10 @@ START_TEST(a_change_of_the_view_ends_the_call)
     open_with_sums(&p);
     ck_ok_e(thread_start(&a.thread, "asker", ask_long, &a, &e));
     ck_wait(calls(&p, 1));
-    stop(&p, 1, 2);
-    thread_join(&a.thread); /* long before its time is over, or the test is */
+    stop(&p, 2, 2);
+    thread_join(&a.thread);
     ck_assert_msg(a.rc < 0 && err_is(&a.e, ERR_PENDING), "%s", a.e.msg);
+    ck_assert_msg(strstr(a.e.msg, "the batch statistics") == NULL, "%s", a.e.msg); /* its time was not over */
     party_close(&p);
 }
 END_TEST
@@ -115,7 +116,7 @@ START_TEST(another_first_member_has_no_sums)
     open_with_sums(&p);
     collective_leave(p.members[0].collective);
     collective_leave(p.members[1].collective);
-    stop(&p, 1, 3);
+    stop(&p, 2, 3);
     start(&p, 2, 0, 2);
     entered(&p, 1);
     struct group_request q;

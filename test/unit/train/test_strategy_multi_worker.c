@@ -344,7 +344,7 @@ START_TEST(steps_begin_anew_in_another_view)
     ck_assert_ptr_ne(steps[0]->grads, steps[1]->grads);
     ck_assert_int_eq(reduced(&w, 0, ALL_OF_IT, 4, &answer), 0);          /* as if two more were here */
     ck_assert_int_eq(reduced(&w, 1, ALL_OF_IT, 2, &answer), STEP_LATER); /* and leaves the step */
-    stop(&w.party, 1, 7);
+    stop(&w.party, 2, 7);
     start(&w.party, 2, 0, 7);
     steps[2] = begun(&w, 2);
     ck_assert_int_eq(reduced(&w, 0, ALL_OF_IT + 2, 1, &answer), 0);
@@ -352,7 +352,7 @@ START_TEST(steps_begin_anew_in_another_view)
     ck_assert_int_eq(reduced(&w, 0, ALL_OF_IT, 4, &answer), 0);
     ck_assert_int_eq(answer, GROUP_TOTALS);
     ck_assert_int_eq(reduced(&w, 1, ALL_OF_IT, 3, &answer), STEP_LATER);
-    stop(&w.party, 2, 7);
+    stop(&w.party, 3, 7);
     start(&w.party, 3, 0, 7);
     w.strategy->ops->give_up(w.strategy, steps[2]);
     while ((rc = w.strategy->ops->submit(w.strategy, steps[0], &e)) == STEP_LATER)
