@@ -152,20 +152,41 @@ int64_t ledger_top(const struct ledger *l)
     return MAX(MAX(leased, l->done.high), l->done.low);
 }
 
-static bool any_held(const struct lease *lease, struct ordinal_ranges held)
+/* The lowest part of the lease that is held; empty at its end: none is. */
+static void first_held(const struct lease *lease, struct ordinal_ranges held, int64_t *ret_first, int64_t *ret_end)
 {
+    *ret_first = *ret_end = lease->end;
     for (size_t i = 0; i + 1 < held.n; i += 2)
-        if (held.r[i] < lease->end && held.r[i + 1] > lease->first)
-            return true;
-    return false;
+        if (held.r[i] < lease->end && held.r[i + 1] > lease->first) {
+            *ret_first = MAX(held.r[i], lease->first);
+            *ret_end = MIN(held.r[i + 1], lease->end);
+            return;
+        }
+}
+
+/* From `ordinal` on it is a lease of its own. */
+static void lease_split(struct ledger *l, size_t at, int64_t ordinal)
+{
+    struct lease rest = l->leases[at];
+    if (ordinal == rest.end)
+        return;
+    l->leases[at].end = rest.first = ordinal;
+    lease_insert(l, rest);
 }
 
 void ledger_complete(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms)
 {
     for (size_t i = 0; i < l->n; i++) {
-        struct lease *lease = &l->leases[i];
-        if (lease->worker == worker && lease->completed_ms < 0 && !any_held(lease, held))
-            lease->completed_ms = now_ms;
+        int64_t from, to;
+        if (l->leases[i].worker != worker || l->leases[i].completed_ms >= 0)
+            continue;
+        first_held(&l->leases[i], held, &from, &to);
+        if (from == l->leases[i].first) {
+            lease_split(l, i, to);
+        } else {
+            lease_split(l, i, from);
+            l->leases[i].completed_ms = now_ms;
+        }
     }
 }
 

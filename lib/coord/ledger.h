@@ -47,8 +47,8 @@ struct held_batches {
     int64_t first, end; /* half-open */
 };
 
-/* The worker reports the ordinals on which it still works. Leases that it no longer names are complete as far as it
- * knows; the next observation begun after now_ms decides. */
+/* The worker reports the ordinals that it holds, as ascending ranges. What it does not name of its leases is complete
+ * as far as it knows, or it has given it up; the next observation begun after now_ms decides. */
 void ledger_complete(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms);
 /* Restores the leases that a worker still holds, of an earlier chief or from before a pause: every free ordinal of
  * `held` is leased to that worker. */

@@ -67,6 +67,40 @@ START_TEST(done_comes_only_from_the_segments)
 }
 END_TEST
 
+/* The worker forgot 1, 3 and 5 of the lease when training went back to a checkpoint. */
+START_TEST(what_a_worker_does_not_hold_of_a_lease_is_leased_again)
+{
+    AUTO(ledger) *l = ledger_new(6);
+    const struct ordinal_ranges held = { .r = (int64_t[]){ 0, 1, 2, 3, 4, 5 }, .n = 6 };
+    lease(l, 1, 6);
+    ledger_complete(l, 1, held, 10);
+    ck_assert_int_eq(lease(l, 2, 6), -1); /* the segments may have its update */
+    observe(l, 0, (int64_t[]){ 3, 4 }, 2, 20);
+    ck_assert_int_eq(lease(l, 2, 6), 1);
+    ck_assert_int_eq(lease(l, 2, 6), 5);
+    ck_assert_int_eq(lease(l, 2, 6), -1);
+    for (int64_t at = 0; at < 6; at++)
+        ck_assert_int_eq(ledger_holder(l, at), at == 3 ? -1 : at % 2 == 0 ? 1 : 2);
+}
+END_TEST
+
+/* What it has finished later is judged later. */
+START_TEST(the_begin_of_a_lease_is_judged_while_its_worker_goes_on)
+{
+    AUTO(ledger) *l = ledger_new(8);
+    lease(l, 1, 8);
+    ledger_complete(l, 1, (struct ordinal_ranges){ .r = (int64_t[]){ 3, 8 }, .n = 2 }, 10);
+    ledger_complete(l, 1, (struct ordinal_ranges){ .r = (int64_t[]){ 5, 8 }, .n = 2 }, 30);
+    observe(l, 0, NULL, 0, 20);
+    ck_assert_int_eq(lease(l, 2, 8), 0);
+    ck_assert_int_eq(lease(l, 2, 8), -1); /* 3 and 4 */
+    observe(l, 0, NULL, 0, 40);
+    ck_assert_int_eq(lease(l, 2, 8), 3);
+    for (int64_t at = 0; at < 8; at++)
+        ck_assert_int_eq(ledger_holder(l, at), at < 5 ? 2 : 1);
+}
+END_TEST
+
 START_TEST(a_worker_that_leaves_gives_back_without_a_death)
 {
     AUTO(ledger) *l = ledger_new(2);
@@ -256,6 +290,8 @@ Suite *test_suite(void)
     tcase_add_test(t, lends_in_order_and_once);
     tcase_add_test(t, a_limit_holds_back_the_next_epoch);
     tcase_add_test(t, done_comes_only_from_the_segments);
+    tcase_add_test(t, what_a_worker_does_not_hold_of_a_lease_is_leased_again);
+    tcase_add_test(t, the_begin_of_a_lease_is_judged_while_its_worker_goes_on);
     tcase_add_test(t, a_worker_that_leaves_gives_back_without_a_death);
     tcase_add_test(t, three_deaths_on_one_batch_name_it);
     tcase_add_test(t, a_worker_dies_on_the_lowest_batch_it_holds);
