@@ -81,7 +81,7 @@ static int lane_begin(const struct lockstep *l, struct lane *lane, struct err *e
     step->data_ns += (uint64_t)(clock_ns() - begun);
     step->first = step->ordinal == l->at;
     lane->phase = 0;
-    step_engine_begin(lane->engine, step, NULL, NULL);
+    step_engine_begin(lane->engine, step);
     return lane_advance(lane, e);
 }
 

@@ -129,11 +129,39 @@ static bool updates_finite(const struct model *m, const float *grads)
     return true;
 }
 
-void step_engine_begin(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user)
+static void take_step(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user)
 {
     memset(step->sums, 0, metrics_width(g->model) * sizeof(*step->sums));
     step->examples = g->batch->n;
     g->now = (struct handover){ .engine = g, .step = step, .ready = ready, .user = user, .finite = true };
+}
+
+/* Once the whole gradient is there. */
+static int finish_step(const struct step_engine *g, struct err *e)
+{
+    const struct optimizer *o = model_optimizer(g->model);
+    const struct train_step *step = g->now.step;
+    if (!step->by_variable && optimizer_clips(o))
+        optimizer_clip(o, step->grads, g->offsets, g->counts, g->nvars);
+    if (isfinite(step->loss) && (step->by_variable ? g->now.finite : updates_finite(g->model, step->grads)))
+        return 0;
+    return err_set(e, ERR_DIVERGED, "%s of batch %lld (epoch %lld) is not finite: training diverged",
+                   isfinite(step->loss) ? "a gradient" : "the loss", (long long)step->ordinal,
+                   (long long)g->batch->epoch + 1);
+}
+
+int step_engine_compute(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user,
+                        struct err *e)
+{
+    take_step(g, step, ready, user);
+    exec_train(g->exec, step->values, g->batch, step->grads, step->sums, step->by_variable ? hand_over : NULL, &g->now,
+               &step->loss);
+    return finish_step(g, e);
+}
+
+void step_engine_begin(struct step_engine *g, struct train_step *step)
+{
+    take_step(g, step, NULL, NULL);
     exec_begin(g->exec, &(struct exec_step){ .params = step->values,
                                              .batch = g->batch,
                                              .grads = step->grads,
@@ -143,38 +171,9 @@ void step_engine_begin(struct step_engine *g, struct train_step *step, step_grad
                                              .first = step->first });
 }
 
-/* The whole gradient is there. */
-static bool finish_step(struct step_engine *g)
-{
-    const struct optimizer *o = model_optimizer(g->model);
-    const struct train_step *step = g->now.step;
-    if (step->by_variable)
-        return g->now.finite && isfinite(step->loss);
-    if (optimizer_clips(o))
-        optimizer_clip(o, step->grads, g->offsets, g->counts, g->nvars);
-    return isfinite(step->loss) && updates_finite(g->model, step->grads);
-}
-
 int step_engine_advance(struct step_engine *g, struct exec_sums *ret_sums, struct err *e)
 {
-    const struct train_step *step = g->now.step;
     if (!exec_advance(g->exec, ret_sums, &g->now.step->loss))
         return 0;
-    if (finish_step(g))
-        return 1;
-    return err_set(e, ERR_DIVERGED, "%s of batch %lld (epoch %lld) is not finite: training diverged",
-                   isfinite(step->loss) ? "a gradient" : "the loss", (long long)step->ordinal,
-                   (long long)g->batch->epoch + 1);
-}
-
-int step_engine_compute(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user,
-                        struct err *e)
-{
-    int done;
-    struct exec_sums sums;
-    step->first = true;
-    step_engine_begin(g, step, ready, user);
-    while ((done = step_engine_advance(g, &sums, e)) == 0)
-        continue; /* a group of one batch */
-    return MIN(done, 0);
+    return finish_step(g, e) < 0 ? -1 : 1;
 }

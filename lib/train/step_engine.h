@@ -59,9 +59,9 @@ typedef void step_gradient_fn(void *user, struct train_step *step, size_t variab
  * defines. ERR_DIVERGED: the loss or the gradient is not finite. */
 MUST_USE int step_engine_compute(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user,
                                  struct err *e);
-/* The same in parts, for a model with synchronized layers (exec_begin, exec_advance): 0: sums over the group are
- * needed; 1: the step is done. ready: NULL: not wanted. */
-void step_engine_begin(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user);
+/* The same in parts, for a model with synchronized layers (exec_begin, exec_advance). 0: sums over the group are
+ * needed; 1: the step is done, and no gradient was passed on. */
+void step_engine_begin(struct step_engine *g, struct train_step *step);
 MUST_USE int step_engine_advance(struct step_engine *g, struct exec_sums *ret_sums, struct err *e);
 
 #endif
