@@ -18,6 +18,7 @@ struct lockstep {
     struct train_strategy *strategy;
     struct step_engine_config engine;
     int64_t at;
+    int64_t advanced; /* the ordinal whose lane advanced last */
     size_t n;
     struct lane lanes[GROUP_SUMS_ORDINALS_MAX];
 };
@@ -27,7 +28,7 @@ struct lockstep *lockstep_new(struct train_strategy *strategy, const struct step
     struct lockstep *l = xcalloc(1, sizeof(*l));
     l->strategy = strategy;
     l->engine = *engine;
-    l->at = -1;
+    l->at = l->advanced = -1;
     return l;
 }
 
@@ -38,6 +39,11 @@ void lockstep_free(struct lockstep *l)
     for (size_t i = 0; i < COUNT_OF(l->lanes); i++)
         step_engine_free(l->lanes[i].engine);
     free(l);
+}
+
+int64_t lockstep_advanced(const struct lockstep *l)
+{
+    return l->advanced;
 }
 
 int64_t lockstep_at(const struct lockstep *l)
@@ -63,16 +69,17 @@ struct step_engine *lockstep_reader(const struct lockstep *l)
 /* ---- one lane ---- */
 
 /* Up to the next sums, or to the end. */
-static int lane_advance(struct lane *lane, struct err *e)
+static int lane_advance(struct lockstep *l, struct lane *lane, struct err *e)
 {
     int64_t begun = clock_ns();
+    l->advanced = lane->step->ordinal;
     int rc = step_engine_advance(lane->engine, &lane->sums, e);
     lane->step->compute_ns += (uint64_t)(clock_ns() - begun);
     lane->done = rc == 1;
     return MIN(rc, 0);
 }
 
-static int lane_begin(const struct lockstep *l, struct lane *lane, struct err *e)
+static int lane_begin(struct lockstep *l, struct lane *lane, struct err *e)
 {
     struct train_step *step = lane->step;
     int64_t begun = clock_ns();
@@ -82,7 +89,7 @@ static int lane_begin(const struct lockstep *l, struct lane *lane, struct err *e
     step->first = step->ordinal == l->at;
     lane->phase = 0;
     step_engine_begin(lane->engine, step);
-    return lane_advance(lane, e);
+    return lane_advance(l, lane, e);
 }
 
 /* ---- all lanes ---- */
@@ -202,7 +209,7 @@ static int continue_lanes(struct lockstep *l, uint32_t phase, const double *tota
             continue;
         memcpy(lane->sums.sum, totals, lane->sums.n * sizeof(double));
         lane->phase++;
-        if (lane_advance(lane, e) < 0)
+        if (lane_advance(l, lane, e) < 0)
             return -1;
     }
     return 0;

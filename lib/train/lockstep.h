@@ -23,8 +23,10 @@ size_t lockstep_lanes(const struct lockstep *l);
 struct train_step *lockstep_step(const struct lockstep *l, size_t lane);
 /* The ordinal, of the group that begins with `at`, gets a lane, or has one. 0, STEP_LATER, STEP_OVER. */
 MUST_USE int lockstep_add(struct lockstep *l, int64_t at, int64_t ordinal, struct err *e);
-/* Computes all lanes. 0, STEP_LATER: it goes on with the next call; STEP_OVER. ERR_DIVERGED. */
+/* Computes all lanes. 0, STEP_LATER: it goes on with the next call; STEP_OVER. ERR_DIVERGED: lockstep_advanced is the
+ * batch that did. */
 MUST_USE int lockstep_compute(struct lockstep *l, struct err *e);
+int64_t lockstep_advanced(const struct lockstep *l);
 /* Submits the lowest lane, after lockstep_compute. 0: the lane is gone; or STEP_LATER, STEP_OVER. */
 MUST_USE int lockstep_submit(struct lockstep *l, struct err *e);
 /* All lanes are given up. */

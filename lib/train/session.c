@@ -232,7 +232,7 @@ static int run_group(struct session *s, int64_t ordinal, uint64_t waited_ns, str
     else if (done == STEP_OVER)
         drop_lanes(s);
     if (err_is(&cause, ERR_DIVERGED))
-        return report_divergence(s, ordinal, &cause, e);
+        return report_divergence(s, lockstep_advanced(s->lockstep), &cause, e);
     if (done < 0)
         return err_set(e, cause.code, "%s", cause.msg);
     return done == STEP_LATER ? STEP_LATER : 0;

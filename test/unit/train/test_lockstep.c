@@ -384,6 +384,7 @@ START_TEST(a_loss_that_is_not_finite_names_its_batch)
     ck_assert_int_eq(add(w.lanes, 2), 0);
     ck_assert_int_eq(add(w.lanes, 3), 0);
     ck_fails(lockstep_compute(w.lanes, &e), ERR_DIVERGED, "of batch 2 (epoch 1) is not finite");
+    ck_assert_int_eq(lockstep_advanced(w.lanes), 2);
     world_close(&w);
 }
 END_TEST
