@@ -170,14 +170,16 @@ static int add_batch(struct session *s, int64_t ordinal, struct err *e)
     return added == STEP_OVER ? 0 : added;
 }
 
-/* Those that the chief has leased beside this one. */
+/* Those that the chief has leased beside this one. Batches of an earlier group go first. */
 static int add_batches(struct session *s, int64_t ordinal, struct err *e)
 {
     struct chief_client *chief = s->config->chief;
-    int64_t end = groups_end(&s->groups, ordinal), next;
+    int64_t first = groups_first(&s->groups, ordinal), end = groups_end(&s->groups, ordinal), next;
     int added = add_batch(s, ordinal, e);
     while (added == 0 && chief_client_has_work(chief) && (next = chief_client_peek(chief)) >= 0 && next < end) {
         enum chief_client_next what;
+        if (next < first)
+            return STEP_LATER;
         if (chief_client_next(chief, &what, &next, e) < 0)
             return -1;
         if (what != CHIEF_CLIENT_ORDINAL)
