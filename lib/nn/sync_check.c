@@ -30,7 +30,23 @@ static int check_statistics(const struct job *job, const struct model *m, struct
         is_async ? "'updates: sync', or " : "");
 }
 
+/* A worker may compute all batches of a step at the same time, each with memory of its own. */
+static int check_batches(const struct job *job, const struct model *m, struct err *e)
+{
+    const char *layer = model_synchronized(m);
+    int64_t given = job->strategy.replicas_to_aggregate;
+    int64_t k = given > 0 ? given : job_default_group(job, job->replicas[ROLE_WORKER].count);
+    if (layer == NULL || k <= SYNC_BATCHES_MAX)
+        return 0;
+    return node_error(&job->model, e,
+                      "layer '%s' is synchronized: a step can have at most %d batches, and this job has %lld; set "
+                      "strategy.replicasToAggregate",
+                      layer, SYNC_BATCHES_MAX, (long long)k);
+}
+
 int sync_check(const struct job *job, const struct model *m, struct err *e)
 {
-    return check_clipping(job, m, e) < 0 ? -1 : check_statistics(job, m, e);
+    if (check_clipping(job, m, e) < 0 || check_statistics(job, m, e) < 0)
+        return -1;
+    return check_batches(job, m, e);
 }

@@ -6,6 +6,8 @@
 #include "job/job.h"
 #include "nn/model.h"
 
+enum { SYNC_BATCHES_MAX = 64 }; /* of a step, with synchronized layers */
+
 /* Placed ERR_INPUT. */
 MUST_USE int sync_check(const struct job *job, const struct model *m, struct err *e);
 

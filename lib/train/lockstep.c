@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "nn/sync_check.h"
 #include "shard/group_sums.h"
+
+_Static_assert((int)SYNC_BATCHES_MAX == (int)GROUP_SUMS_ORDINALS_MAX, "a checked job has no larger groups");
 
 struct lane {
     struct step_engine *engine;
