@@ -803,6 +803,8 @@ test_readme_everyday_commands() {
 . "$root/test/integration/members_by_hand.sh"
 # shellcheck source=test/integration/mirrored.sh
 . "$root/test/integration/mirrored.sh"
+# shellcheck source=test/integration/synchronized.sh
+. "$root/test/integration/synchronized.sh"
 # shellcheck source=test/integration/graphs.sh
 . "$root/test/integration/graphs.sh"
 # shellcheck source=test/integration/images.sh
