@@ -253,35 +253,34 @@ START_TEST(all_batches_give_as_many_numbers)
 }
 END_TEST
 
-static void refused(struct group_sums *g, struct group_part p, const char *text)
+static void refused(struct group_sums *g, const struct group_part *p, const char *text)
 {
     struct err e;
     struct outcome o;
-    ck_fails(add(g, &p, &o, &e), ERR_INPUT, text);
+    ck_fails(add(g, p, &o, &e), ERR_INPUT, text);
+}
+
+static void refused_of(struct group_sums *g, const int64_t *ordinals, size_t n, const char *text)
+{
+    static const double N[5 * WIDTH];
+    refused(g, &(struct group_part){ .at = AT, .ordinals = ordinals, .n = n, .numbers = N, .width = WIDTH }, text);
 }
 
 START_TEST(what_is_out_of_bounds_is_refused)
 {
-    static const double N[5 * WIDTH];
-    static const int64_t BELOW[] = { 8, 7 }, ABOVE[] = { 12 }, FAR[] = { INT64_MAX }, NEGATIVE[] = { INT64_MIN },
-                         FIVE[] = { 8, 9, 10, 11, 8 };
     struct group_sums *g = begun(AT, END);
-    struct group_part p = { .at = AT, .n = 1, .numbers = N, .width = WIDTH };
-    refused(g, (p.ordinals = ABOVE, p), "batch 12 is not in the group of batches 8 to 11");
-    refused(g, (p.ordinals = FAR, p), "batch 9223372036854775807 is not in the group");
-    refused(g, (p.ordinals = NEGATIVE, p), "batch -9223372036854775808 is not in the group");
-    p.n = 2;
-    refused(g, (p.ordinals = BELOW, p), "batch 7 is not in the group of batches 8 to 11");
-    p.n = 5;
-    refused(g, (p.ordinals = FIVE, p), "numbers of 5 batches, the group has 4");
-    p.n = 0;
-    p.phase = 1 << 16;
-    refused(g, p, "phase 65536, at most 65536 phases");
+    refused_of(g, (const int64_t[]){ 12 }, 1, "batch 12 is not in the group of batches 8 to 11");
+    refused_of(g, (const int64_t[]){ INT64_MAX }, 1, "batch 9223372036854775807 is not in the group");
+    refused_of(g, (const int64_t[]){ INT64_MIN }, 1, "batch -9223372036854775808 is not in the group");
+    refused_of(g, (const int64_t[]){ 8, 7 }, 2, "batch 7 is not in the group of batches 8 to 11");
+    refused_of(g, (const int64_t[]){ 8, 9, 10, 11, 8 }, 5, "numbers of 5 batches, the group has 4");
+    struct group_part p = { .at = AT, .phase = 1 << 16, .width = WIDTH };
+    refused(g, &p, "phase 65536, at most 65536 phases");
     p.phase = 0;
     p.width = 0;
-    refused(g, p, "0 numbers of a batch, must be 1 to 65536");
+    refused(g, &p, "0 numbers of a batch, must be 1 to 65536");
     p.width = GROUP_SUMS_WIDTH_MAX + 1;
-    refused(g, p, "65537 numbers of a batch, must be 1 to 65536");
+    refused(g, &p, "65537 numbers of a batch, must be 1 to 65536");
     complete(g, 0, 1); /* of none of them was a batch taken */
     group_sums_free(g);
 }

@@ -305,7 +305,7 @@ START_TEST(steps_of_another_generation_are_computed_again)
 {
     struct world w;
     struct err e = { 0 };
-    struct train_step *first, *second;
+    struct train_step *first, *second = NULL;
     double numbers[2] = { 1, 2 };
     const int64_t ordinals[] = { 0, 1 };
     struct group_request q = { .part = { .ordinals = ordinals, .n = 1, .numbers = numbers, .width = 1 },
@@ -323,7 +323,7 @@ START_TEST(steps_of_another_generation_are_computed_again)
     ck_assert_int_eq(s->ops->reduce(s, &q, &e), STEP_OVER);
     ck_assert_int_eq(s->ops->submit(s, first, &e), STEP_OVER);
     s->ops->give_up(s, first);
-    if (_i)
+    if (second != NULL)
         s->ops->give_up(s, second);
     ck_assert_int_eq(s->ops->begin_step(s, 0, &first, &e), 0);
     ck_assert_int_eq(s->ops->reduce(s, &q, &e), STEP_LATER);
