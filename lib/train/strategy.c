@@ -76,6 +76,17 @@ void strategy_end_patience(struct train_strategy *s, struct strategy_patience *p
     wait_end(&p->wait, clock_ms(), NULL);
 }
 
+int strategy_waited(struct train_strategy *s, struct strategy_patience *p, int rc, const struct err *cause,
+                    struct err *e)
+{
+    if (rc < 0 && err_is(cause, ERR_PENDING))
+        return strategy_later(s, p, cause);
+    strategy_end_patience(s, p);
+    if (rc == 0)
+        return 0;
+    return err_is(cause, ERR_STALE) ? STEP_OVER : err_set(e, cause->code, "%s", cause->msg);
+}
+
 /* ---- several steps at once ---- */
 
 void step_pool_init(struct step_pool *p, const struct model *m)

@@ -23,6 +23,9 @@ enum { STRATEGY_PATIENCE_MS = 10, STRATEGY_PATIENCE_MAX_MS = 160 };
 /* Others must compute first; why: what is missing. Returns STEP_LATER. */
 int strategy_later(struct train_strategy *s, struct strategy_patience *p, const struct err *why);
 void strategy_end_patience(struct train_strategy *s, struct strategy_patience *p);
+/* After a call that may wait for others, with its result: 0, STEP_LATER (ERR_PENDING), STEP_OVER (ERR_STALE). */
+MUST_USE int strategy_waited(struct train_strategy *s, struct strategy_patience *p, int rc, const struct err *cause,
+                             struct err *e);
 
 /* Steps of a group that are computed at the same time. The first one has the memory of the strategy for its gradient,
  * further ones have memory of their own. */

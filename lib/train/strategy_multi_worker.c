@@ -54,15 +54,9 @@ static int enter_step(struct train_strategy *s, int64_t at, struct err *e)
         return 0;
     int64_t next = step_pool_in_use(&p->steps) > 1 ? at : next_step(p);
     int rc = collective_enter(s->config.collective, at, next, p->patience.ms, &cause);
-    if (err_is(&cause, ERR_PENDING))
-        return strategy_later(s, &p->patience, &cause);
-    strategy_end_patience(s, &p->patience);
-    if (err_is(&cause, ERR_STALE))
-        return STEP_OVER;
-    if (rc < 0)
-        return err_set(e, cause.code, "%s", cause.msg);
-    p->entered = at;
-    return 0;
+    if (rc == 0)
+        p->entered = at;
+    return strategy_waited(s, &p->patience, rc, &cause, e);
 }
 
 /* 0, STEP_LATER or STEP_OVER. */
@@ -175,12 +169,7 @@ static int multi_worker_reduce(struct train_strategy *s, struct group_request *q
     int rc = collective_reduce(s->config.collective, q, &cause);
     if (rc < 0)
         leave_step(p);
-    if (err_is(&cause, ERR_PENDING))
-        return strategy_later(s, &p->patience, &cause);
-    strategy_end_patience(s, &p->patience);
-    if (err_is(&cause, ERR_STALE))
-        return STEP_OVER;
-    return rc < 0 ? err_set(e, cause.code, "%s", cause.msg) : 0;
+    return strategy_waited(s, &p->patience, rc, &cause, e);
 }
 
 static void multi_worker_give_up(struct train_strategy *s, struct train_step *step)

@@ -55,14 +55,9 @@ static int sync_values(struct train_strategy *s, int64_t at, struct err *e)
     p->at = -1; /* a pull that fails leaves values of two steps */
     int rc = strategy_pull_at(s, at, p->patience.ms, &cause);
     p->pull_ns += (uint64_t)(clock_ns() - begun);
-    if (err_is(&cause, ERR_PENDING))
-        return strategy_later(s, &p->patience, &cause);
     if (rc == 0)
         sync_take_values(s, at);
-    strategy_end_patience(s, &p->patience);
-    if (err_is(&cause, ERR_STALE))
-        return STEP_OVER;
-    return rc < 0 ? err_set(e, cause.code, "%s", cause.msg) : 0;
+    return strategy_waited(s, &p->patience, rc, &cause, e);
 }
 
 static int sync_begin_step(struct train_strategy *s, int64_t ordinal, struct train_step **ret, struct err *e)
@@ -177,12 +172,7 @@ static int sync_reduce(struct train_strategy *s, struct group_request *q, struct
         return STEP_OVER;
     q->wait_ms = p->patience.ms;
     int rc = strategy_reduce(s, q, &cause);
-    if (err_is(&cause, ERR_PENDING))
-        return strategy_later(s, &p->patience, &cause);
-    strategy_end_patience(s, &p->patience);
-    if (err_is(&cause, ERR_STALE))
-        return STEP_OVER;
-    return rc < 0 ? err_set(e, cause.code, "%s", cause.msg) : 0;
+    return strategy_waited(s, &p->patience, rc, &cause, e);
 }
 
 static void sync_give_up(struct train_strategy *s, struct train_step *step)
