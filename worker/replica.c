@@ -93,6 +93,13 @@ static int check_cluster(const struct replica *r, struct err *e)
     return c->configured ? check_ps(r, e) : 0;
 }
 
+/* A job without ps whose replica got a cluster with ps by hand trains with them. */
+static void follow_cluster(struct replica *r)
+{
+    if (r->cluster.configured && replica_ps_count(r) > 0 && r->job->strategy.name == STRATEGY_SINGLE)
+        r->job->strategy.name = STRATEGY_PARAMETER_SERVER;
+}
+
 /* Unpacked files and indexes are kept in the output folder, where all replicas find them. When that is not writable
  * (a worker needs no output volume), each replica has a temporary folder. NULL: the temporary folder belongs to
  * another user. */
@@ -190,6 +197,7 @@ int replica_open(const struct worker_options *o, struct replica *ret, struct err
         return err_set(e, ERR_INPUT,
                        "%s: spec.model is missing: trainyard-worker trains the model a manifest describes",
                        o->common.job);
+    follow_cluster(&r);
     int nps = r.cluster.configured ? (int)replica_ps_count(&r) : job_ps_count(r.job);
     if (check_cluster(&r, e) < 0 || job_check_devices(r.job, nps, e) < 0 ||
         file_check_limit(cluster_files(&r.cluster), e) < 0 ||

@@ -19,8 +19,8 @@ static int check_statistics(const struct job *job, const struct model *m, struct
 {
     const char *layer = model_synchronized(m);
     bool is_async = job->strategy.name == STRATEGY_PARAMETER_SERVER;
-    if (layer == NULL || job->strategy.updates == UPDATES_SYNC)
-        return 0;
+    if (layer == NULL || job->strategy.updates == UPDATES_SYNC || job->strategy.name == STRATEGY_SINGLE)
+        return 0; /* a step of Single is one batch */
     return node_error(
         &job->model, e,
         "layer '%s' is synchronized: its statistics are those of all batches of a step, and strategy %s%s "
@@ -36,7 +36,7 @@ static int check_batches(const struct job *job, const struct model *m, struct er
     const char *layer = model_synchronized(m);
     int64_t given = job->strategy.replicas_to_aggregate;
     int64_t k = given > 0 ? given : job_default_group(job, job->replicas[ROLE_WORKER].count);
-    if (layer == NULL || k <= SYNC_BATCHES_MAX)
+    if (layer == NULL || job->strategy.updates != UPDATES_SYNC || k <= SYNC_BATCHES_MAX)
         return 0;
     return node_error(&job->model, e,
                       "layer '%s' is synchronized: a step can have at most %d batches, and this job has %lld; set "

@@ -11,7 +11,7 @@ struct session {
     struct session_stats *stats;
     struct train_strategy *strategy;
     struct step_engine *engine; /* NULL: lockstep has engines */
-    struct lockstep *lockstep;  /* NULL: no layer is synchronized */
+    struct lockstep *lockstep;  /* NULL: batches are computed alone */
     struct groups groups;       /* with lockstep */
 };
 
@@ -62,7 +62,8 @@ static int session_init(struct session *s, struct err *e)
                                         .chief = c->chief,
                                         .max_wait_ms = c->max_wait_ms,
                                         .overlap = c->overlap,
-                                        .lockstep = model_synchronized(c->model) != NULL,
+                                        .lockstep =
+                                            c->strategy != STRATEGY_SINGLE && model_synchronized(c->model) != NULL,
                                         .step_gate = c->step_gate,
                                         .claims = c->claims,
                                         .report = c->report,

@@ -43,6 +43,23 @@ test_synchronized_equals_one_process_with_a_larger_batch() {
         problem "without synchronized the loss is the same: $(final "$dir/alone" loss)"
 }
 
+# A step of one process is one batch.
+test_synchronized_alone_is_plain() {
+    local form
+    for form in "$SYNCHRONIZED" ''; do
+        sync_job "${form:-s/^//}; s/units: 20000/units: 200/; /replicaSpecs:/,\$d; /strategy:/d"
+        sync_run "alone-${#form}" || return
+    done
+    [ "$(hash_of "alone-${#SYNCHRONIZED}")" = "$(hash_of alone-0)" ] || wrong "a layer that is synchronized gives other weights"
+}
+# The same manifest with parameter servers by hand.
+test_synchronized_by_hand_is_refused() {
+    sync_job "$SYNCHRONIZED; s/units: 20000/units: 200/; /replicaSpecs:/,\$d; /strategy:/d"
+    TF_CONFIG='{"cluster":{"ps":["127.0.0.1:1"],"worker":["127.0.0.1:2"]},"task":{"type":"worker","index":0}}' \
+        want_exit 2 trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --insecure
+    want_line "layer 'batch_normalization' is synchronized: .* strategy ParameterServer without 'updates: sync'"
+}
+
 # Each role is killed and held in the middle of steps, and the weights are those of a quiet run.
 synchronized_faults() { # FORM ROLE [INDEX]...
     local form=$1 pid role pace_us=1000
