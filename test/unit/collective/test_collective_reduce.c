@@ -57,6 +57,13 @@ static void open_with_sums(struct party *p)
     want_total(p, 1, 0, 1, 3);
 }
 
+static void all_leave(struct party *p)
+{
+    for (size_t i = 0; i < 2; i++)
+        collective_leave(p->members[i].collective);
+    party_close(p);
+}
+
 START_TEST(the_first_member_adds_and_the_other_one_asks)
 {
     struct party p;
@@ -64,7 +71,7 @@ START_TEST(the_first_member_adds_and_the_other_one_asks)
     want_pending(&p, 0, 1, 0);
     want_total(&p, 1, 1, 1, 23);
     want_total(&p, 0, 1, 0, 23);
-    party_close(&p);
+    all_leave(&p);
 }
 END_TEST
 
@@ -105,7 +112,7 @@ START_TEST(a_change_of_the_view_ends_the_call)
     thread_join(&a.thread);
     ck_assert_msg(a.rc < 0 && err_is(&a.e, ERR_PENDING), "%s", a.e.msg);
     ck_assert_msg(strstr(a.e.msg, "the batch statistics") == NULL, "%s", a.e.msg); /* its time was not over */
-    party_close(&p);
+    all_leave(&p);
 }
 END_TEST
 
@@ -127,7 +134,7 @@ START_TEST(another_first_member_has_no_sums)
     want_pending(&p, 1, 0, 1);
     want_total(&p, 1, 0, 0, 3); /* of the batch that member 0 had */
     want_total(&p, 1, 0, 1, 3);
-    party_close(&p);
+    all_leave(&p);
 }
 END_TEST
 
@@ -161,7 +168,7 @@ START_TEST(sums_of_a_step_that_is_over_are_stale)
     }
     for (size_t i = 0; i < 2; i++)
         ck_fails(reduce(&p, i, 0, (int64_t)i, 1, &q, &total, &e), ERR_STALE, "the step of batch 0 is over");
-    party_close(&p);
+    all_leave(&p);
 }
 END_TEST
 
