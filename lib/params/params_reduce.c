@@ -1,4 +1,4 @@
-/* Batch statistics over gRPC: all go to the first ps. */
+/* Batch statistics over gRPC: all go to one ps. */
 #include <string.h>
 
 #include "params/params_grpc.h"
@@ -61,8 +61,17 @@ static int reduce_call(struct params *p, struct ps_connection *conn, struct grou
     return reduce_read(m, r, q, e);
 }
 
+/* The first one that has segments: they say which step is computed. */
+static struct ps_connection *summing_ps(struct params *p)
+{
+    size_t i = 0;
+    while (i + 1 < p->nps && remote_of(p)->conns[i].nsegments == 0)
+        i++;
+    return &remote_of(p)->conns[i];
+}
+
 int remote_reduce(struct params *p, struct group_request *q, int64_t deadline_ms, struct err *e)
 {
-    struct ps_connection *conn = &remote_of(p)->conns[0];
+    struct ps_connection *conn = summing_ps(p);
     return reduce_call(p, conn, q, deadline_ms, e) < 0 ? ps_error(conn, e) : 0;
 }

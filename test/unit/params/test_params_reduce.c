@@ -5,7 +5,13 @@
 #include "base/clock.h"
 #include "params/params_reduce.h"
 
-static const struct form FORMS[] = { { "local", 0, false }, { "one ps", 1, true }, { "three ps afar", 3, false } };
+enum { PINNED = 3 };
+static const struct form FORMS[] = {
+    { "local", 0, false },
+    { "one ps", 1, true },
+    { "three ps afar", 3, false },
+    [PINNED] = { "two ps, the first one without segments", 2, false },
+};
 
 /* Groups of 4. */
 static const struct groups G = { .size = 4, .batches = 10, .examples = 4, .rest = 4 };
@@ -14,11 +20,20 @@ enum { FLOATS = 80, WIDTH = 3, WAIT_MS = 30000 };
 static void open_synchronous(struct world *w, const struct form *form)
 {
     float vector[FLOATS] = { 0 };
-    world_open(w, form, small_layout());
+    struct layout *layout = small_layout();
+    for (size_t i = 0; i < layout->n && form == &FORMS[PINNED]; i++)
+        layout->segments[i].pin = 2; /* ps-1 */
+    world_open(w, form, layout);
     params_set_groups(w->chief, &G);
     params_set_synchronous(w->worker);
     params_set_synchronous(w->other);
     bring_up(w, COUNTING, vector);
+}
+
+/* The ps that adds. */
+static size_t summing_ps(const struct world *w)
+{
+    return w->form == &FORMS[PINNED] ? 1 : 0;
 }
 
 /* A batch and its numbers, of which the sum depends on the order. */
@@ -206,10 +221,10 @@ START_TEST(numbers_before_their_step_are_asked_for_again)
     struct err e = { 0 };
     open_synchronous(&w, &FORMS[_i]);
     struct given x = { .params = w.other, .at = 4, .first = 4, .end = 8, .wait_ms = WAIT_MS };
-    int64_t heard_ms = shard_service_heard_ms(w.service[0]);
+    int64_t heard_ms = shard_service_heard_ms(w.service[summing_ps(&w)]);
     ck_wait(clock_ms() > heard_ms);
     ck_ok_e(thread_start(&x.thread, "waiter", wait_for_others, &x, &e));
-    ck_wait(shard_service_heard_ms(w.service[0]) > heard_ms);
+    ck_wait(shard_service_heard_ms(w.service[summing_ps(&w)]) > heard_ms);
     ck_assert(is_missing(&w, 4, "the step of batch 4"));
     push_group(&w, 0);
     thread_join(&x.thread);
@@ -232,7 +247,7 @@ START_TEST(a_wait_ends_with_the_generation)
     ck_ok_e(thread_start(&x.thread, "waiter", wait_for_others, &x, &e));
     ck_wait(is_missing(&w, 0, "of batches 1, 2, 3"));
     params_set_generation(w.chief, 2);
-    ck_ok_e(params_adopt(w.chief, 0, CALL_MS, &e));
+    ck_ok_e(params_adopt(w.chief, summing_ps(&w), CALL_MS, &e));
     thread_join(&x.thread);
     ck_assert_int_eq(x.result, -1);
     ck_assert_int_eq(x.error.code, ERR_FENCED);
