@@ -2,6 +2,8 @@
  * number of elements. */
 #include "params/parameters_codec.h"
 
+#include <string.h>
+
 void codec_pack(const ProtobufCMessage *m, struct buf *out)
 {
     buf_clear(out);
@@ -80,6 +82,15 @@ struct bytes_in codec_payload(const struct rpc_message *m, struct payload_walk *
     return (struct bytes_in){
         .next = walk_next, .again = walk_again, .user = walk, .size = rpc_message_payload_size(m), .element = DT_FLOAT
     };
+}
+
+bool codec_copy(const struct bytes_in *in, void *out)
+{
+    const void *from;
+    size_t at = 0, size;
+    for (; at < in->size && in->next(in->user, &from, &size) == 1 && size <= in->size - at; at += size)
+        memcpy((char *)out + at, from, size);
+    return at == in->size;
 }
 
 const char *ps_method_path(enum ps_method m)

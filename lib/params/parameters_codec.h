@@ -35,6 +35,8 @@ struct payload_walk {
     size_t pos;
 };
 struct bytes_in codec_payload(const struct rpc_message *m, struct payload_walk *walk);
+/* Copies all in->size bytes. False: they end too soon. */
+MUST_USE bool codec_copy(const struct bytes_in *in, void *out);
 
 /* Method names, in the order of the service. */
 enum ps_method {

@@ -1,8 +1,6 @@
 /* Batch statistics over gRPC: all go to one ps. */
-#include <string.h>
-
-#include "params/params_grpc.h"
 #include "params/params_reduce.h"
+#include "params/params_grpc.h"
 
 void reduce_pack(Trainyard__V1__Header *header, const struct group_request *q, struct buf *ret)
 {
@@ -28,16 +26,12 @@ int reduce_read(const struct rpc_message *m, const Trainyard__V1__ReduceReply *a
 {
     struct payload_walk walk;
     struct bytes_in in = codec_payload(m, &walk);
-    size_t want = q->part.width * sizeof(double), at = 0, size;
-    const void *from;
     q->answer = answer->again ? GROUP_AGAIN : GROUP_TOTALS;
     if (answer->again)
         return 0;
-    if (in.size != want)
+    if (in.size != q->part.width * sizeof(double))
         return err_set(e, ERR_LOST, "%zu bytes for the sums of %zu numbers", in.size, q->part.width);
-    for (; in.next(in.user, &from, &size) > 0 && size <= want - at; at += size)
-        memcpy((char *)q->totals + at, from, size);
-    return at == want ? 0 : err_set(e, ERR_LOST, "an answer ended within its sums");
+    return codec_copy(&in, q->totals) ? 0 : err_set(e, ERR_LOST, "an answer ended within its sums");
 }
 
 static int reduce_call(struct params *p, struct ps_connection *conn, struct group_request *q, int64_t deadline_ms,

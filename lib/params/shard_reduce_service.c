@@ -1,6 +1,4 @@
 /* Batch statistics of synchronized layers: small messages, that wait for those of other workers. */
-#include <string.h>
-
 #include "params/shard_service_internal.h"
 
 /* The numbers of a request. One that is handled again has given them before, and they are gone: part->numbers NULL. */
@@ -8,8 +6,7 @@ static int read_numbers(const struct exchange *x, struct group_part *part, doubl
 {
     struct payload_walk walk;
     struct bytes_in in = codec_payload(x->message, &walk);
-    size_t bytes, at = 0, size;
-    const void *from;
+    size_t bytes;
     void *memory;
     if (x->reply->again)
         return 0;
@@ -18,11 +15,8 @@ static int read_numbers(const struct exchange *x, struct group_part *part, doubl
     if (size_add(in.size, 1, &bytes, e) < 0 || mem_alloc_plain(bytes, "batch statistics", &memory, e) < 0)
         return -1;
     *ret = memory;
-    for (int rc; (rc = in.next(in.user, &from, &size)) != 0; at += size) {
-        if (rc < 0 || size > in.size - at)
-            return err_set(e, ERR_INTERNAL, "a message ended within its numbers");
-        memcpy((char *)memory + at, from, size);
-    }
+    if (!codec_copy(&in, memory))
+        return err_set(e, ERR_INTERNAL, "a message ended within its numbers");
     part->numbers = memory;
     return 0;
 }
