@@ -178,7 +178,7 @@ static bool waits_in(const struct lane *lane, uint32_t phase)
     return !lane->done && lane->phase == phase;
 }
 
-/* The numbers of the lanes in this phase, one after the other. */
+/* The numbers of the lanes in this phase, one after the other: all have as many. */
 struct phase_part {
     int64_t ordinals[GROUP_SUMS_ORDINALS_MAX];
     size_t n, width;
@@ -197,8 +197,10 @@ static void collect(const struct lockstep *l, uint32_t phase, struct phase_part 
         const struct lane *lane = &l->lanes[i];
         if (!waits_in(lane, phase))
             continue;
-        ret->width = lane->sums.n;
-        ret->numbers = xrealloc(ret->numbers, (ret->n + 2) * ret->width * sizeof(double));
+        if (ret->n == 0) {
+            ret->width = lane->sums.n;
+            ret->numbers = xmalloc((l->n + 1) * ret->width * sizeof(double));
+        }
         memcpy(ret->numbers + ret->n * ret->width, lane->sums.sum, ret->width * sizeof(double));
         ret->ordinals[ret->n++] = lane->step->ordinal;
     }
