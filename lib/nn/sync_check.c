@@ -1,5 +1,5 @@
 /* A norm of the mean of a group needs all segments of a variable, or of the model, before the first is updated. A layer
- * with the statistics of all batches of a step needs steps that have several, computed at the same time. */
+ * with the statistics of all batches of a step needs steps whose batches are computed at the same time. */
 #include "nn/sync_check.h"
 
 static int check_clipping(const struct job *job, const struct model *m, struct err *e)

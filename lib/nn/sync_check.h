@@ -1,5 +1,5 @@
-/* sync_check - what synchronous updates (strategy.updates: sync, or Mirrored) cannot do with a model, and what only
- * they can do. Pure. */
+/* sync_check - what synchronous updates (strategy.updates: sync, Mirrored, MultiWorkerMirrored) cannot do with a model,
+ * and what asynchronous ones cannot. Pure. */
 #ifndef TRAINYARD_NN_SYNC_CHECK_H
 #define TRAINYARD_NN_SYNC_CHECK_H
 
