@@ -1,5 +1,5 @@
 /* exec as a training loop uses it: Keras's golden runs, batches of any size and type, dropout, state. */
-#include "base/rng.h"
+#include "exec_values.h"
 #include "golden.h"
 #include "nn/exec_impl.h"
 
@@ -14,26 +14,6 @@ static struct model *build(const char *model, const char *compile)
     ck_assert_ptr_nonnull(m);
     ck_ok_e(model_build(&mn, c != NULL ? &cn : NULL, ".", &ret, &e));
     return ret;
-}
-
-static struct exec *make_exec(const struct model *m, size_t max_batch, uint64_t seed)
-{
-    struct err e = { 0 };
-    struct exec *x = NULL;
-    ck_ok_e(exec_new(m, max_batch, seed, &x, &e));
-    return x;
-}
-
-static float *zeros(size_t n)
-{
-    return xcalloc(n + 1, sizeof(float));
-}
-
-static void draw(float *v, size_t n, uint32_t name)
-{
-    struct rng r = rng_at(3, RNG_TEST, 0, name);
-    for (size_t i = 0; i < n; i++)
-        v[i] = (float)rng_normal(&r);
 }
 
 static struct batch batch_of(const struct model *m, size_t n, float *x, void *y, enum dtype y_type)

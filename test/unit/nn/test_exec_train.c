@@ -2,33 +2,13 @@
  * batch when a layer is synchronized. */
 #include <math.h>
 
-#include "base/rng.h"
+#include "exec_values.h"
 #include "nn/exec_impl.h"
 #include "yaml_model.h"
 
 enum { GROUP = 3, OUT = 3 };
 static const size_t SIZES[GROUP] = { 5, 2, 9 };
 enum { JOINED = 16 };
-
-static struct exec *make_exec(const struct model *m)
-{
-    struct err e = { 0 };
-    struct exec *x = NULL;
-    ck_ok_e(exec_new(m, JOINED, 1, &x, &e));
-    return x;
-}
-
-static float *zeros(size_t n)
-{
-    return xcalloc(n + 1, sizeof(float));
-}
-
-static void draw(float *v, size_t n, uint32_t name)
-{
-    struct rng r = rng_at(3, RNG_TEST, 0, name);
-    for (size_t i = 0; i < n; i++)
-        v[i] = (float)rng_normal(&r);
-}
 
 /* Values of all variables; no variance is below 0.5. */
 static float *drawn_params(const struct model *m)
@@ -81,7 +61,7 @@ static void group_init(struct group *g, const struct model *m)
     draw(g->labels, JOINED * OUT, 2);
     g->joined = part_of(g, 0, JOINED);
     for (size_t i = 0; i < GROUP; from += SIZES[i++]) {
-        g->member[i].x = make_exec(m);
+        g->member[i].x = make_exec(m, JOINED, 1);
         g->member[i].batch = part_of(g, from, SIZES[i]);
         g->member[i].grads = zeros(model_size(m));
     }
@@ -156,7 +136,7 @@ static double largest(const float *v, size_t n)
 
 static void check_joined(const struct group *g, const char *name)
 {
-    AUTO(exec) *x = make_exec(g->m);
+    AUTO(exec) *x = make_exec(g->m, JOINED, 1);
     auto_free float *grads = zeros(model_size(g->m));
     double loss, mean = 0;
 
@@ -244,7 +224,7 @@ START_TEST(other_layers_are_left_alone)
     for (size_t i = 0; i < GROUP; i++) {
         auto_free float *alone = zeros(model_size(m));
         double loss;
-        AUTO(exec) *x = make_exec(m);
+        AUTO(exec) *x = make_exec(m, JOINED, 1);
         exec_train(x, g.params, &g.member[i].batch, alone, NULL, NULL, NULL, &loss);
         for (size_t k = 0; k < model_variables(m); k++) {
             const struct variable *v = model_variable(m, k);
@@ -261,7 +241,7 @@ START_TEST(a_group_of_one)
 {
     AUTO(model) *m = yaml_model(PLAIN);
     AUTO(model) *own = yaml_model(CHAIN("[5]", DENSE("4") "  - BatchNormalization: {momentum: 0.7}\n" DENSE("3")));
-    AUTO(exec) *x = make_exec(m), *y = make_exec(own);
+    AUTO(exec) *x = make_exec(m, JOINED, 1), *y = make_exec(own, JOINED, 1);
     auto_free float *a = zeros(model_size(m)), *b = zeros(model_size(m));
     double loss, loss_own;
     struct group g;
@@ -352,7 +332,7 @@ static void take_told(void *user, size_t variable, double loss)
 START_TEST(variables_are_told_between_stops)
 {
     AUTO(model) *m = yaml_model(PLAIN);
-    AUTO(exec) *x = make_exec(m);
+    AUTO(exec) *x = make_exec(m, JOINED, 1);
     struct exec_sums sums;
     double loss;
     struct group g;
