@@ -126,9 +126,9 @@ static void fake_open(struct fake *f, const struct model *m, const float *values
     }
 }
 
-static void world_open(struct world *w)
+static void world_open_layers(struct world *w, const char *layers)
 {
-    job_open_layers(&w->job, LAYERS, "SGD", "epochs: 1");
+    job_open_layers(&w->job, layers, "SGD", "epochs: 1");
     size_t size = model_size(w->job.model);
     w->values = xcalloc(size, sizeof(float));
     for (size_t i = 0; i < size; i++)
@@ -137,6 +137,11 @@ static void world_open(struct world *w)
     w->engine = (struct step_engine_config){ .model = w->job.model, .dataset = w->job.train, .space = &w->job.space };
     w->lanes = lockstep_new(&w->fake.base, &w->engine);
     w->others = lockstep_new(&w->fake.base, &w->engine);
+}
+
+static void world_open(struct world *w)
+{
+    world_open_layers(w, LAYERS);
 }
 
 static void world_close(struct world *w)
@@ -389,6 +394,24 @@ START_TEST(a_loss_that_is_not_finite_names_its_batch)
 }
 END_TEST
 
+/* Nothing before the layer is trained, so that the other batch does not need its gradient. */
+START_TEST(the_batch_that_diverged_is_known)
+{
+    struct world w = { 0 };
+    struct err e = { 0 };
+    world_open_layers(&w, "[{BatchNormalization: {synchronized: true}}, {Dense: {units: 1}}]");
+    auto_free float *large = xcalloc(model_size(w.job.model), sizeof(float));
+    for (size_t i = 0; i < model_size(w.job.model); i++)
+        large[i] = 1e30F;
+    ck_assert_int_eq(add(w.lanes, 2), 0);
+    w.fake.values = large;
+    ck_assert_int_eq(add(w.lanes, 3), 0);
+    ck_fails(lockstep_compute(w.lanes, &e), ERR_DIVERGED, "of batch 3 (epoch 1) is not finite");
+    ck_assert_int_eq(lockstep_advanced(w.lanes), 3);
+    world_close(&w);
+}
+END_TEST
+
 /* The gradient of one exec with the examples of both batches. */
 static void joined_gradient(const struct world *w, float *ret)
 {
@@ -441,6 +464,7 @@ Suite *test_suite(void)
     tcase_add_test(t, every_step_is_given_back_once);
     tcase_add_test(t, engines_are_used_again);
     tcase_add_test(t, a_loss_that_is_not_finite_names_its_batch);
+    tcase_add_test(t, the_batch_that_diverged_is_known);
     tcase_add_test(t, the_mean_gradient_is_that_of_the_joined_batch);
     suite_add_tcase(s, t);
     return s;
