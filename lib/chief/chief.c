@@ -235,7 +235,7 @@ static int wait_for_ps_set(struct chief *c, const struct ps_set_view *ps_set, st
     wait_begin(&c->ps_wait, now, 0);
     if ((double)wait_ms(&c->ps_wait, now) > c->config.job->limits.max_wait_seconds * 1000.0)
         return err_set(e, ERR_LOST, "%s", ps_set->message);
-    reporter_state(c->reporter, "waiting", ps_set->message);
+    reporter_waits(c->reporter, c->ps_wait.since_ms, ps_set->message);
     wait_report(&c->ps_wait, now, c->config.report, ps_set->message);
     return 0;
 }
@@ -500,7 +500,7 @@ int chief_run(struct chief *c, struct err *e)
 
 void chief_progress(struct chief *c, struct buf *out)
 {
-    reporter_progress(c->reporter, out);
+    reporter_progress(c->reporter, clock_ms(), out);
 }
 
 void chief_numbers(struct chief *c, struct chief_numbers *ret)

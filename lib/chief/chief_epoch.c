@@ -20,8 +20,10 @@ int64_t chief_wait(struct chief *c, struct wait_state *w, int64_t first_ms, cons
     int64_t now = clock_ms();
     wait_begin(w, now, first_ms);
     coordinator_set_wait_reason(c->coordinator, text);
-    if (c->reporter != NULL) /* it is opened after the first wait that is possible */
-        reporter_state(c->reporter, c->ending ? "finishing" : "waiting", text);
+    if (c->reporter != NULL && c->ending) /* it is opened after the first wait that is possible */
+        reporter_state(c->reporter, "finishing", text);
+    else if (c->reporter != NULL)
+        reporter_waits(c->reporter, w->since_ms, text);
     wait_report(w, now, c->config.report, text);
     return wait_ms(w, now);
 }

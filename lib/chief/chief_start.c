@@ -416,7 +416,7 @@ static int wait_for_ps(struct chief *c, struct wait_state *w, int64_t *confirmed
         return err_set(e, ERR_STOPPED, "stopped while waiting for the %s",
                        c->config.members ? "workers" : "parameter servers");
     str_fmt(message, sizeof(message), "%s", cause->msg);
-    reporter_state(c->reporter, "waiting", message);
+    reporter_waits(c->reporter, w->since_ms, message);
     wait_report(w, now, c->config.report, message);
     if (now - *confirmed_ms >= CONFIRM_MS) {
         struct err other = { 0 };

@@ -58,9 +58,11 @@ void reporter_finished_before(struct reporter *r, int64_t step, const char *weig
 void reporter_ends(struct reporter *r, int64_t batches);
 /* The state of the job for /progress: "training", "restoring ps-1", ... */
 void reporter_state(struct reporter *r, const char *state, const char *message);
+/* "waiting" since then. */
+void reporter_waits(struct reporter *r, int64_t since_ms, const char *message);
 
 /* JSON object for GET /progress. */
-void reporter_progress(struct reporter *r, struct buf *out);
+void reporter_progress(struct reporter *r, int64_t now_ms, struct buf *out);
 double reporter_examples_per_second(struct reporter *r);
 
 /* ---- the history: an entry for each epoch in each list, null where nothing is known ---- */

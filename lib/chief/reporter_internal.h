@@ -34,6 +34,7 @@ struct reporter {
     double examples_per_second;
     struct {
         char state[32], message[240];
+        int64_t waits_ms; /* since when the state is "waiting"; 0: it is not */
         int64_t step, done, checkpoint_step, epoch;
         int64_t epoch_done;
         int64_t end; /* batches that will have been trained: config.total, unless a callback ended training */

@@ -51,11 +51,22 @@ void reporter_finished_before(struct reporter *r, int64_t step, const char *weig
     reporter_show_history(r);
 }
 
-void reporter_state(struct reporter *r, const char *state, const char *message)
+static void set_state(struct reporter *r, const char *state, const char *message, int64_t waits_ms)
 {
     MUTEX_GUARD(&r->lock);
     str_fmt(r->now.state, sizeof(r->now.state), "%s", state);
     str_fmt(r->now.message, sizeof(r->now.message), "%s", message);
+    r->now.waits_ms = waits_ms;
+}
+
+void reporter_state(struct reporter *r, const char *state, const char *message)
+{
+    set_state(r, state, message, 0);
+}
+
+void reporter_waits(struct reporter *r, int64_t since_ms, const char *message)
+{
+    set_state(r, "waiting", message, since_ms);
 }
 
 /* Rounded down, so that 100 means done. */
@@ -72,9 +83,10 @@ static double remaining_seconds(const struct reporter *r)
     return left <= 0 ? 0 : r->examples_per_second > 0 ? ceil(left / r->examples_per_second) : (double)NAN;
 }
 
-void reporter_progress(struct reporter *r, struct buf *out)
+void reporter_progress(struct reporter *r, int64_t now_ms, struct buf *out)
 {
     MUTEX_GUARD(&r->lock);
+    int64_t waited_ms = r->now.waits_ms > 0 ? MAX(now_ms - r->now.waits_ms, 0) : 0;
     json_auto_t *v = json_pack(
         "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:i, s:i, s:I, s:o, s:o}", "state", r->now.state,
         "message", r->now.message, "step", (json_int_t)r->now.step, "epoch", (json_int_t)r->now.epoch + 1, "epochs",
@@ -85,6 +97,7 @@ void reporter_progress(struct reporter *r, struct buf *out)
         "workers", r->now.workers, "workers_wanted", MAX(r->config.workers_wanted, r->now.connected),
         "last_checkpoint_step", (json_int_t)r->now.checkpoint_step, "last_update_time", json_number(r->now.updated),
         "last_step_time", json_number(r->now.stepped));
+    json_object_set_new(v, "waiting_seconds", json_integer(waited_ms / 1000));
     json_object_set_new(v, "percent", json_integer(percent_done(r)));
     json_object_set_new(v, "remaining_seconds", json_number(remaining_seconds(r)));
     if (r->now.has_validation)

@@ -58,6 +58,7 @@ struct training_progress { /* what the chief reports */
     double examples_per_second;
     char weights_sha256[SHA256_TEXT]; /* of the result of a finished job; "" before */
     char *metrics;                    /* JSON text of {"accuracy": "0.95"}, owned, or NULL */
+    char waiting[160];                /* what training waits for; "": it does not. Not in the status */
     int64_t updated_ms;               /* when step last changed */
 };
 

@@ -12,7 +12,7 @@ void training_progress_fini(struct training_progress *p)
     p->metrics = NULL;
 }
 
-enum { METRICS_MAX = 32, METRIC_NAME_MAX = 64, REMAINING_MAX_S = 10 * 365 * 86400 };
+enum { METRICS_MAX = 32, METRIC_NAME_MAX = 64, REMAINING_MAX_S = 10 * 365 * 86400, WAITING_MIN_S = 30 };
 static const double MOST = 9e18; /* the range of int64 */
 
 /* Reads a value of an untrusted page. */
@@ -71,6 +71,18 @@ static char *metrics_text(const json_t *metrics)
     return buf_detach(&text);
 }
 
+/* A wait that is over soon is not reported. */
+static void waiting_text(const json_t *v, char *out, size_t n)
+{
+    const char *message = json_string_value(json_object_get(v, "message"));
+    bool waits = str_eq(json_string_value(json_object_get(v, "state")), "waiting") &&
+                 integer(v, "waiting_seconds") >= WAITING_MIN_S;
+    str_fmt(out, n, "%s", waits && message != NULL ? message : "");
+    for (char *at = out; *at != '\0'; at++)
+        if (*at < ' ' || *at > '~')
+            *at = '?';
+}
+
 int training_progress_parse(const char *text, size_t n, struct training_progress *ret)
 {
     json_auto_t *v = NULL;
@@ -90,6 +102,7 @@ int training_progress_parse(const char *text, size_t n, struct training_progress
     const char *weights = json_string_value(json_object_get(v, "weights_sha256"));
     str_fmt(ret->weights_sha256, sizeof(ret->weights_sha256), "%s", sha256_is_text(weights) ? weights : "");
     ret->metrics = metrics_text(json_object_get(v, "metrics"));
+    waiting_text(v, ret->waiting, sizeof(ret->waiting));
     return 0;
 }
 

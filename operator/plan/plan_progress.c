@@ -34,6 +34,7 @@ void plan_merge_progress(struct reconcile *rec)
     free(st->metrics);
     *st = *is;
     st->metrics = is->metrics != NULL ? xstrdup(is->metrics) : NULL;
+    st->waiting[0] = '\0';
     st->updated_ms = updated_ms;
     st->highest_step = MAX(highest, is->step);
 }

@@ -115,6 +115,17 @@ static bool was_reported(const char *before, const struct pod_info *p)
     return before != NULL && str_starts(before, key);
 }
 
+/* What the chief says, when no pod is the cause. It has one event, because the text can change while training waits. */
+static void report_training_wait(struct reconcile *rec)
+{
+    const struct replica_slot *leader = reconcile_slot(rec, rec->leader, 0);
+    const char *text = rec->observed->progress.waiting;
+    if (text[0] == '\0' || leader == NULL || !pod_runs(leader->pod))
+        return;
+    auto_free char *note = xasprintf("training waits for %s", text);
+    plan_set_waiting(rec, "TrainingWaits", ROLE_COUNT, text, NULL, previous_waiting(rec) == NULL ? note : NULL);
+}
+
 /* The pod that was reported before, while it still waits; else the first. */
 void plan_detect_waiting(struct reconcile *rec)
 {
@@ -128,6 +139,7 @@ void plan_detect_waiting(struct reconcile *rec)
         }
     if (one != NULL)
         report_stuck(rec, one, stuck_name(one));
+    report_training_wait(rec);
 }
 
 /* ---- Running and Restarting ---- */

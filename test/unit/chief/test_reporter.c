@@ -332,7 +332,7 @@ START_TEST(what_a_checkpoint_keeps_goes_on)
     open_again(&w, kept, 1);
     AUTO_FINI(buf) text = BUF_INIT;
     json_auto_t *shown = NULL;
-    reporter_progress(w.reporter, &text);
+    reporter_progress(w.reporter, 0, &text);
     ck_ok_e(json_parse(text.data, text.len, "progress", &shown, &e));
     ck_assert(json_equal(json_object_get(shown, "loss"), json_array_get(json_object_get(kept, "loss"), 0)));
     look(&w, JOB_BATCHES, TOTAL, 2000);
@@ -356,12 +356,12 @@ START_TEST(progress_is_json_that_adds_up)
     world_open(&w, -1, 0);
     reporter_state(w.reporter, "training", "");
     look(&w, 0, 14, 1000);
-    reporter_progress(w.reporter, &text);
+    reporter_progress(w.reporter, 0, &text);
     ck_assert_msg(strstr(text.data, "\"last_step_time\":0") != NULL, "what is found is no step: %s", text.data);
     buf_clear(&text);
     look(&w, 0, 15, 1000);
     reporter_checkpoint(w.reporter, 12, "model.ckpt-12");
-    reporter_progress(w.reporter, &text);
+    reporter_progress(w.reporter, 0, &text);
     ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
     static const struct {
         const char *key;
@@ -387,6 +387,31 @@ START_TEST(progress_is_json_that_adds_up)
 }
 END_TEST
 
+static int64_t waited_s(struct world *w, int64_t now_ms)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_auto_t *v = NULL;
+    struct err e = { 0 };
+    reporter_progress(w->reporter, now_ms, &text);
+    ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
+    ck_assert(json_is_integer(json_object_get(v, "waiting_seconds")));
+    return json_integer_value(json_object_get(v, "waiting_seconds"));
+}
+
+START_TEST(progress_tells_how_long_it_waits)
+{
+    struct world w;
+    world_open(&w, -1, 0);
+    reporter_waits(w.reporter, 1000, "ps-0");
+    ck_assert_int_eq(waited_s(&w, 8500), 7);
+    reporter_waits(w.reporter, 1000, "ps-0 and ps-1");
+    ck_assert_int_eq(waited_s(&w, 9000), 8);
+    reporter_state(w.reporter, "training", "");
+    ck_assert_int_eq(waited_s(&w, 9000), 0);
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(numbers_that_are_none_do_not_break_it)
 {
     struct world w;
@@ -394,7 +419,7 @@ START_TEST(numbers_that_are_none_do_not_break_it)
     struct err e = { 0 };
     json_auto_t *v = NULL;
     world_open(&w, -1, 0);
-    reporter_progress(w.reporter, &text); /* nothing was reported yet: the loss is NaN */
+    reporter_progress(w.reporter, 0, &text); /* nothing was reported yet: the loss is NaN */
     ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
     ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "starting");
     ck_assert_str_eq(json_string_value(json_object_get(v, "loss")), "NaN");
@@ -468,7 +493,7 @@ START_TEST(a_job_that_finished_before_shows_its_end)
     world_open(&w, -1, 0);
     ck_ok_e(reporter_from_json(w.reporter, &n, 2, &e));
     reporter_finished_before(w.reporter, TOTAL, "1f0c");
-    reporter_progress(w.reporter, &text);
+    reporter_progress(w.reporter, 0, &text);
     ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
     ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "finished");
     ck_assert_int_eq(json_integer_value(json_object_get(v, "step")), TOTAL);
@@ -494,6 +519,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_resumed_life_takes_back_what_it_writes_again);
     tcase_add_test(t, what_a_checkpoint_keeps_goes_on);
     tcase_add_test(t, progress_is_json_that_adds_up);
+    tcase_add_test(t, progress_tells_how_long_it_waits);
     tcase_add_test(t, an_epochs_line_says_nan_and_leaves_out_what_is_not_known);
     tcase_add_test(t, a_job_that_finished_before_shows_its_end);
     tcase_add_test(t, numbers_that_are_none_do_not_break_it);

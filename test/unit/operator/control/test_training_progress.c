@@ -67,6 +67,34 @@ START_TEST(how_far_a_job_is_has_bounds)
 }
 END_TEST
 
+static const struct {
+    const char *page, *waiting;
+} WAITS[] = {
+    { "{\"step\":1,\"state\":\"waiting\",\"message\":\"ps-0\",\"waiting_seconds\":30}", "ps-0" },
+    { "{\"step\":1,\"state\":\"waiting\",\"message\":\"ps-0\",\"waiting_seconds\":29}", "" },
+    { "{\"step\":1,\"state\":\"waiting\",\"message\":\"ps-0\"}", "" },
+    { "{\"step\":1,\"state\":\"training\",\"message\":\"ps-0\",\"waiting_seconds\":30}", "" },
+    { "{\"step\":1,\"state\":\"waiting\",\"message\":5,\"waiting_seconds\":30}", "" },
+    { "{\"step\":1,\"state\":\"waiting\",\"message\":\"a\\nb\\u00e9\",\"waiting_seconds\":30}", "a?b??" },
+};
+START_TEST(what_training_waits_for_is_a_line)
+{
+    AUTO_FINI(training_progress) p = { 0 };
+    ck_assert_int_eq(training_progress_parse(WAITS[_i].page, strlen(WAITS[_i].page), &p), 0);
+    ck_assert_str_eq(p.waiting, WAITS[_i].waiting);
+}
+END_TEST
+
+START_TEST(what_training_waits_for_is_cut)
+{
+    AUTO_FINI(training_progress) p = { 0 };
+    auto_free char *page =
+        xasprintf("{\"step\":1,\"state\":\"waiting\",\"waiting_seconds\":30,\"message\":\"%01000d\"}", 7);
+    ck_assert_int_eq(training_progress_parse(page, strlen(page), &p), 0);
+    ck_assert_uint_eq(strlen(p.waiting), sizeof(p.waiting) - 1);
+}
+END_TEST
+
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 static const struct {
     const char *page, *weights;
@@ -156,6 +184,8 @@ Suite *test_suite(void)
 
     tcase_add_loop_test(t, a_page_is_read_with_distrust, 0, COUNT_OF(PAGES));
     tcase_add_loop_test(t, how_far_a_job_is_has_bounds, 0, COUNT_OF(HOW_FAR));
+    tcase_add_loop_test(t, what_training_waits_for_is_a_line, 0, COUNT_OF(WAITS));
+    tcase_add_test(t, what_training_waits_for_is_cut);
     tcase_add_loop_test(t, a_hash_is_one_or_none, 0, COUNT_OF(WEIGHTS));
     tcase_add_test(t, a_long_or_deep_page_is_refused);
     tcase_add_test(t, many_metrics_are_cut);

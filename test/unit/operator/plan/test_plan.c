@@ -168,6 +168,8 @@ static void change_progress(struct world *w, const json_t *step)
                                                    .epoch = number_at(v, "epoch", 0) };
     str_fmt(w->seen.progress.loss, sizeof(w->seen.progress.loss), "%s",
             text_at(v, "loss") != NULL ? text_at(v, "loss") : "");
+    str_fmt(w->seen.progress.waiting, sizeof(w->seen.progress.waiting), "%s",
+            text_at(v, "waiting") != NULL ? text_at(v, "waiting") : "");
     w->seen.progress_ms = w->now;
 }
 
