@@ -15,6 +15,7 @@ struct content { /* what the parts of a data set share */
     struct read_team *team; /* NULL: batches are read as a whole */
     struct binding inputs, outputs;
     int users;
+    struct index_range *indices; /* of each number of a row of features; NULL: any numbers */
 };
 
 struct dataset {
@@ -62,6 +63,7 @@ void dataset_free(struct dataset *d)
         records_free(d->content->records);
         binding_fini(&d->content->inputs);
         binding_fini(&d->content->outputs);
+        free(d->content->indices);
         free(d->content);
     }
     free(d);
@@ -104,6 +106,11 @@ const struct binding *dataset_inputs(const struct dataset *d)
 const struct binding *dataset_outputs(const struct dataset *d)
 {
     return &d->content->outputs;
+}
+
+const struct index_range *dataset_indices(const struct dataset *d)
+{
+    return d->content->indices;
 }
 
 int64_t dataset_first(const struct dataset *d)
@@ -200,11 +207,45 @@ static int bind_outputs(struct content *c, const struct data_spec *spec, const s
     return values_check_noted(r, &range, e);
 }
 
+/* Of a number that several inputs have, the smallest range counts. */
+static void narrow_index(struct index_range *of, const struct index_range *range)
+{
+    if (range->rows > 0 && (of->rows == 0 || range->rows < of->rows))
+        *of = *range;
+}
+
+static bool takes_indices(const struct model *m)
+{
+    for (size_t k = 0; k < model_inputs(m); k++)
+        if (model_index_range(m, k).rows > 0)
+            return true;
+    return false;
+}
+
+static struct index_range *indices_of(const struct content *c, const struct model *m)
+{
+    size_t count = shape_elements(&c->records->x);
+    if (!takes_indices(m))
+        return NULL;
+    struct index_range *indices = xcalloc(count, sizeof(*indices));
+    for (size_t k = 0; k < model_inputs(m); k++) {
+        const struct index_range range = model_index_range(m, k);
+        for (size_t i = 0; i < count && c->inputs.n == 0; i++)
+            narrow_index(&indices[i], &range);
+        for (size_t i = 0; c->inputs.n > 0 && i < c->inputs.v[k].nruns; i++)
+            for (size_t at = 0; at < c->inputs.v[k].runs[i].n; at++)
+                narrow_index(&indices[c->inputs.v[k].runs[i].at + at], &range);
+    }
+    return indices;
+}
+
 int dataset_bind(struct dataset *d, const struct data_spec *spec, const struct model *m, struct err *e)
 {
     struct content *c = d->content;
     if (bind_inputs(c, spec, m, e) < 0 || bind_outputs(c, spec, m, e) < 0)
         return -1;
+    free(c->indices);
+    c->indices = indices_of(c, m);
     if (c->inputs.n > 0)
         d->fingerprint = hash64_mix(d->fingerprint, binding_hash(&c->inputs));
     if (c->outputs.n > 0)

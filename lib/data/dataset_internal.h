@@ -11,6 +11,8 @@ struct read_team *dataset_team(const struct dataset *d); /* NULL: batches are re
 /* n 0: the whole row of features, or of labels, is the only tensor. */
 const struct binding *dataset_inputs(const struct dataset *d);
 const struct binding *dataset_outputs(const struct dataset *d);
+/* Of each number of a row of features; NULL: any numbers. */
+const struct index_range *dataset_indices(const struct dataset *d);
 int64_t dataset_first(const struct dataset *d); /* its first example among the records */
 
 #endif

@@ -34,8 +34,9 @@ struct loader {
     int64_t first;          /* record of the first example */
     struct ordinal_space space;
     const struct binding *inputs, *outputs;
-    struct label_range *ranges; /* of each output, then of labels that belong to none */
-    size_t *range_of;           /* of each number of a label; NULL: the first */
+    struct label_range *ranges;        /* of each output, then of labels that belong to none */
+    size_t *range_of;                  /* of each number of a label; NULL: the first */
+    const struct index_range *indices; /* of each number of a row of features; NULL: any numbers */
     int64_t batches;
     struct epoch_order order; /* used by the thread while AHEAD_BUSY, else by the owner */
     int64_t *which;           /* same */
@@ -136,6 +137,7 @@ int loader_new(const struct dataset *d, const struct ordinal_space *space, const
     l->space = *space;
     l->inputs = dataset_inputs(d);
     l->outputs = dataset_outputs(d);
+    l->indices = dataset_indices(d);
     l->batches = ordinal_space_batches(space);
     l->order = epoch_order_of(space->examples, r->random_access, space->shuffle, space->seed);
     l->x_count = shape_elements(&r->x);
@@ -223,8 +225,8 @@ static int fill(struct loader *l, int64_t ordinal, struct loader_slot *s, struct
         l->which[i] += l->first;
     if (read_batch(l, s, n, e) < 0)
         return -1;
-    const struct label_ranges labels = { .range = l->ranges, .of = l->range_of };
-    if (values_check(l->records, &labels, l->which, n, &(struct batch_values){ .x = s->x, .y = s->y }, e) < 0)
+    const struct value_ranges ranges = { .range = l->ranges, .of = l->range_of, .indices = l->indices };
+    if (values_check(l->records, &ranges, l->which, n, &(struct batch_values){ .x = s->x, .y = s->y }, e) < 0)
         return -1;
     split_inputs(l, s, n);
     split_outputs(l, s, n);

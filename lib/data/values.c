@@ -70,7 +70,33 @@ static int bad_label(const struct records *r, const struct label_range *range, i
                    place.data, v, classes, classes - 1, class_cure(r, range, v));
 }
 
+static int bad_index(const struct records *r, const struct index_range *range, int64_t record, size_t i, double v,
+                     struct err *e)
+{
+    AUTO_FINI(buf) place = BUF_INIT;
+    r->ops->place(r, record, RECORD_FEATURES, i, &place);
+    if (v != floor(v))
+        return err_set(e, ERR_INPUT, "%s: %.9g, but Embedding '%s' takes whole numbers", place.data, v, range->layer);
+    return err_set(e, ERR_INPUT, "%s: %.0f, but Embedding '%s' takes numbers from 0 to %" PRId64 ", its input_dim - 1",
+                   place.data, v, range->layer, range->rows - 1);
+}
+
 /* ---- a batch ---- */
+
+static int check_indices(const struct records *r, const struct index_range *ranges, const int64_t *which, size_t n,
+                         const void *x, struct err *e)
+{
+    const uint8_t *bytes = x;
+    const float *floats = x;
+    size_t count = shape_elements(&r->x);
+    for (size_t i = 0; i < n * count; i++) {
+        const struct index_range *range = &ranges[i % count];
+        float v = r->x_type == DT_UINT8 ? (float)bytes[i] : floats[i];
+        if (range->rows > 0 && !(v >= 0 && v < (float)range->rows && v == floorf(v)))
+            return bad_index(r, range, which[i / count], i % count, (double)v, e);
+    }
+    return 0;
+}
 
 static int check_features(const struct records *r, const int64_t *which, size_t n, const float *x, struct err *e)
 {
@@ -92,7 +118,7 @@ static int check_classes(const struct records *r, const struct label_range *rang
     return 0;
 }
 
-static int check_numbers(const struct records *r, const struct label_ranges *labels, const int64_t *which, size_t n,
+static int check_numbers(const struct records *r, const struct value_ranges *labels, const int64_t *which, size_t n,
                          const float *y, struct err *e)
 {
     size_t count = shape_elements(&r->y);
@@ -104,15 +130,17 @@ static int check_numbers(const struct records *r, const struct label_ranges *lab
     return 0;
 }
 
-int values_check(const struct records *r, const struct label_ranges *labels, const int64_t *which, size_t n,
+int values_check(const struct records *r, const struct value_ranges *ranges, const int64_t *which, size_t n,
                  const struct batch_values *v, struct err *e)
 {
     if (r->x_type == DT_FLOAT && check_features(r, which, n, v->x, e) < 0)
         return -1;
+    if (ranges->indices != NULL && check_indices(r, ranges->indices, which, n, v->x, e) < 0)
+        return -1;
     if (!r->has_labels)
         return 0;
-    return r->integer_labels ? check_classes(r, labels->range, which, n, v->y, e)
-                             : check_numbers(r, labels, which, n, v->y, e);
+    return r->integer_labels ? check_classes(r, ranges->range, which, n, v->y, e)
+                             : check_numbers(r, ranges, which, n, v->y, e);
 }
 
 /* ---- what was noted at open ---- */

@@ -6,24 +6,26 @@
 #define TRAINYARD_DATA_VALUES_H
 
 #include "data/records.h"
-#include "nn/losses/loss.h"
+#include "nn/model.h"
 
 /* Adds the warning that number i of a record's features, the whole number v, is rounded. */
 void values_warn_rounded(const struct records *r, int64_t record, size_t i, double v, struct strlist *ret);
 /* Adds a warning when all noted labels are equal. cure: "" or "; " and what may be done. */
 void values_warn_equal(const struct records *r, const char *cure, struct strlist *ret);
 
-/* The labels that may occur: of each number of a row the range of[i] of `range`; of NULL: all have the first. */
-struct label_ranges {
+/* The labels that may occur: of each number of a row the range of[i] of `range`; of NULL: all have the first. And the
+ * features: of each number of a row; NULL: all finite ones. */
+struct value_ranges {
     const struct label_range *range;
     const size_t *of;
+    const struct index_range *indices;
 };
 /* Features and labels that read() wrote for the n records `which`. ERR_INPUT with file, record and value when one is
- * NaN or infinite, or when a label is not in its range. */
+ * NaN or infinite, or not in its range. */
 struct batch_values {
     const void *x, *y;
 };
-MUST_USE int values_check(const struct records *r, const struct label_ranges *labels, const int64_t *which, size_t n,
+MUST_USE int values_check(const struct records *r, const struct value_ranges *ranges, const int64_t *which, size_t n,
                           const struct batch_values *v, struct err *e);
 /* The same for the labels that the reader noted. No error when it noted none. */
 MUST_USE int values_check_noted(const struct records *r, const struct label_range *labels, struct err *e);

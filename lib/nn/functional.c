@@ -19,6 +19,7 @@ struct functional { /* one model being read */
     struct node layers;
     struct model_graph *g;
     struct map places; /* name -> item + 1 */
+    struct map masks;  /* name of an operation on masks -> its place in layers + 1 */
     struct written_tensor *tensors;
     size_t n, cap;
     size_t calls_cap;
@@ -28,16 +29,22 @@ struct functional { /* one model being read */
 static void functional_fini(struct functional *f)
 {
     map_fini(&f->places);
+    map_fini(&f->masks);
     free(f->tensors);
 }
 DEFINE_AUTO_FINI(functional, functional_fini);
+
+static struct node functional_layer(const struct functional *f, size_t item)
+{
+    return node_item(&f->layers, f->g->items[item].place);
+}
 
 /* ---- tensors ---- */
 
 /* Keras 3 numbers the calls of a nested functional model from 1 in output_layers, and from 0 in inbound_nodes. */
 static bool counts_from_one(const struct functional *f, size_t item)
 {
-    struct node layer = node_item(&f->layers, item), calls = node_get(&layer, "inbound_nodes"),
+    struct node layer = functional_layer(f, item), calls = node_get(&layer, "inbound_nodes"),
                 first = node_item(&calls, 0), class_name = node_get(&layer, "class_name");
     return f->outputs && f->g->items[item].kind == ITEM_MODEL && json_is_object(first.v) &&
            !str_eq(json_string_value(class_name.v), "Sequential");
@@ -54,6 +61,8 @@ static int functional_tensor(struct functional *f, const struct node *n, struct 
         node_i64(&output, 0, INT32_MAX, &t.output, e) < 0)
         return -1;
     uintptr_t place = (uintptr_t)map_get(&f->places, word);
+    if (place == 0 && map_get(&f->masks, word) != NULL)
+        return node_error(&name, e, "operation '%.60s' is supported only in the mask of a layer", word);
     if (place == 0)
         return node_error(&name, e, "layer '%.60s' does not exist", word);
     t.item = place - 1;
@@ -91,7 +100,7 @@ static int functional_ends(struct functional *f, const struct node *n, int depth
     return 0;
 }
 
-/* ---- calls ---- */
+/* ---- arguments of calls ---- */
 
 /* None, False, or a list of None: what Keras writes for the masks of several tensors without one. */
 static bool is_nothing(const json_t *value)
@@ -102,8 +111,15 @@ static bool is_nothing(const json_t *value)
     return json_is_null(value) || json_is_false(value) || json_is_array(value);
 }
 
-/* training=True in the middle of a model would keep Dropout on in evaluation. */
-static int functional_kwargs(const struct node *kwargs, struct err *e)
+static bool is_keras_tensor(const struct node *n)
+{
+    struct node class_name = node_get(n, "class_name");
+    return str_eq(json_string_value(class_name.v), "__keras_tensor__");
+}
+
+/* training=True in the middle of a model would keep Dropout on in evaluation. *ret_mask: the mask of the call, where it
+ * is a tensor. */
+static int functional_kwargs(const struct node *kwargs, struct node *ret_mask, struct err *e)
 {
     const char *key;
     json_t *value;
@@ -114,7 +130,10 @@ static int functional_kwargs(const struct node *kwargs, struct err *e)
         return -1;
     json_object_foreach((json_t *)(uintptr_t)kwargs->v, key, value)
     {
-        if (!is_nothing(value))
+        struct node n = node_get(kwargs, key);
+        if (str_eq(key, "mask") && is_keras_tensor(&n))
+            *ret_mask = n;
+        else if (!is_nothing(value))
             return node_key_error(kwargs, key, e, "a layer called with '%.60s' is not supported", key);
     }
     return 0;
@@ -127,12 +146,133 @@ static int functional_keras_tensor(struct functional *f, const struct node *tens
     return functional_tensor(f, &history, e);
 }
 
+/* ---- masks ---- */
+
+/* Keras 3 writes how a mask is computed as operations among the layers: NotEqual(x, 0) for an Embedding with mask_zero,
+ * and others that combine such masks. They are left out, and of the mask of a call only x is kept (model_mask.c). */
+
+/* The place in layers + 1 of the operation that makes the mask; 0: it is something else. */
+static size_t mask_place(const struct functional *f, const struct node *tensor)
+{
+    struct node config = node_get(tensor, "config"), history = node_get(&config, "keras_history"),
+                name = node_item(&history, 0);
+    return json_is_string(name.v) ? (size_t)(uintptr_t)map_get(&f->masks, json_string_value(name.v)) : 0;
+}
+
+/* What an operation is called with: its arguments, or the list that is its only one. */
+static struct node mask_arguments(const struct node *layer)
+{
+    struct node calls = node_get(layer, "inbound_nodes"), call = node_item(&calls, 0), args = node_get(&call, "args"),
+                first = node_item(&args, 0);
+    return json_is_array(first.v) ? first : args;
+}
+
+static bool is_mask_operation(const struct functional *f, const struct node *layer)
+{
+    static const char *const FIRST[] = { "NotEqual", "ZerosLike" }; /* of tensors */
+    struct node module = node_get(layer, "module"), class_name = node_get(layer, "class_name");
+    if (!json_is_string(module.v) || !str_starts(json_string_value(module.v), "keras.src.ops."))
+        return false;
+    for (size_t i = 0; i < COUNT_OF(FIRST); i++)
+        if (str_eq(json_string_value(class_name.v), FIRST[i]))
+            return true;
+    struct node args = mask_arguments(layer), mask = node_item(&args, 0);
+    return mask_place(f, &mask) != 0;
+}
+
+struct mask_walk {
+    size_t *stack, n; /* places of operations */
+    bool *seen;       /* of each place */
+    bool found;       /* the tensor of NotEqual is the last of f->tensors */
+};
+
+static int mask_error(const struct node *mask, struct err *e)
+{
+    return node_error(mask, e,
+                      "a layer called with a mask of its own is not supported, only with that of an Embedding with "
+                      "mask_zero");
+}
+
+static int mask_push(const struct functional *f, const struct node *tensor, struct mask_walk *w, const struct node *at,
+                     struct err *e)
+{
+    size_t place = mask_place(f, tensor);
+    if (place == 0)
+        return mask_error(at, e);
+    if (!w->seen[place - 1])
+        w->stack[w->n++] = place - 1;
+    w->seen[place - 1] = true;
+    return 0;
+}
+
+static int mask_source(struct functional *f, const struct node *args, struct mask_walk *w, const struct node *at,
+                       struct err *e)
+{
+    struct node x = node_item(args, 0), zero = node_item(args, 1);
+    bool is_zero = json_is_number(zero.v) && !(json_number_value(zero.v) < 0 || json_number_value(zero.v) > 0);
+    size_t last = f->n;
+    if (!is_zero || !is_keras_tensor(&x))
+        return mask_error(at, e);
+    if (functional_keras_tensor(f, &x, e) < 0)
+        return -1;
+    if (w->found) {
+        const struct written_tensor *a = &f->tensors[last - 1], *b = &f->tensors[last];
+        bool same = a->item == b->item && a->number == b->number && a->output == b->output;
+        f->n = last;
+        return same ? 0 : mask_error(at, e);
+    }
+    w->found = true;
+    return 0;
+}
+
+static int mask_operation(struct functional *f, const struct node *layer, struct mask_walk *w, const struct node *at,
+                          struct err *e)
+{
+    static const char *const COMBINE[] = { "LogicalOr", "ExpandDims", "Concatenate", "Any" };
+    struct node class_name = node_get(layer, "class_name"), args = mask_arguments(layer);
+    const char *name = json_string_value(class_name.v);
+    bool combines = false;
+    if (str_eq(name, "NotEqual"))
+        return mask_source(f, &args, w, at, e);
+    if (str_eq(name, "ZerosLike"))
+        return 0;
+    for (size_t i = 0; i < COUNT_OF(COMBINE); i++)
+        combines |= str_eq(name, COMBINE[i]);
+    if (!combines)
+        return mask_error(at, e);
+    for (size_t i = 0; i < node_size(&args); i++) {
+        struct node tensor = node_item(&args, i);
+        if (mask_push(f, &tensor, w, at, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Adds the tensor whose zeros are padding. */
+static int functional_mask(struct functional *f, const struct node *mask, struct err *e)
+{
+    size_t n = node_size(&f->layers);
+    auto_free size_t *stack = xcalloc(n + 1, sizeof(*stack));
+    auto_free bool *seen = xcalloc(n + 1, sizeof(*seen));
+    struct mask_walk w = { .stack = stack, .seen = seen };
+    if (mask_push(f, mask, &w, mask, e) < 0)
+        return -1;
+    while (w.n > 0) {
+        struct node layer = node_item(&f->layers, stack[--w.n]);
+        if (mask_operation(f, &layer, &w, mask, e) < 0)
+            return -1;
+    }
+    return w.found ? 0 : mask_error(mask, e);
+}
+
+/* ---- calls ---- */
+
 /* Keras 3: {"args": [tensor], "kwargs": {}}, or a list of tensors in place of the tensor. */
-static int functional_call(struct functional *f, const struct node *call, struct err *e)
+static int functional_call(struct functional *f, const struct node *call, struct node *ret_mask, struct err *e)
 {
     struct node args = node_get(call, "args"), kwargs = node_get(call, "kwargs");
 
-    if (functional_kwargs(&kwargs, e) < 0 || node_array(&args, e) < 0)
+    if (functional_kwargs(&kwargs, ret_mask, e) < 0 || node_array(&args, e) < 0)
         return -1;
     struct node first = node_item(&args, 0);
     if (node_size(&args) != 1)
@@ -151,8 +291,10 @@ static int functional_call(struct functional *f, const struct node *call, struct
 
 static int functional_old_tensor(struct functional *f, const struct node *tensor, struct err *e)
 {
-    struct node kwargs = node_item(tensor, 3);
-    return functional_tensor(f, tensor, e) < 0 ? -1 : functional_kwargs(&kwargs, e);
+    struct node kwargs = node_item(tensor, 3), mask = { 0 };
+    if (functional_tensor(f, tensor, e) < 0 || functional_kwargs(&kwargs, &mask, e) < 0)
+        return -1;
+    return node_present(&mask) ? mask_error(&mask, e) : 0;
 }
 
 /* Keras 2: [["dense", 0, 0, {}], ...], or its only item alone. */
@@ -172,7 +314,7 @@ static int functional_old_call(struct functional *f, const struct node *call, st
 
 static int functional_calls_of(struct functional *f, size_t item, struct err *e)
 {
-    struct node layer = node_item(&f->layers, item), calls = node_get(&layer, "inbound_nodes");
+    struct node layer = functional_layer(f, item), calls = node_get(&layer, "inbound_nodes");
     struct model_graph *g = f->g;
     struct graph_item *it = &g->items[item];
 
@@ -196,12 +338,15 @@ static int functional_calls_of(struct functional *f, size_t item, struct err *e)
         *c = (struct graph_call){ .item = item, .first = f->n };
         if (it->kind == ITEM_INPUT)
             continue;
-        struct node call = node_item(&calls, i);
-        if ((json_is_object(call.v) ? functional_call(f, &call, e) : functional_old_call(f, &call, e)) < 0)
+        struct node call = node_item(&calls, i), mask = { 0 };
+        if ((json_is_object(call.v) ? functional_call(f, &call, &mask, e) : functional_old_call(f, &call, e)) < 0)
             return -1;
         c->n = f->n - c->first;
         if (c->n == 0)
             return node_error(&call, e, "the layer is called without a tensor");
+        c->masked = node_present(&mask);
+        if (c->masked && functional_mask(f, &mask, e) < 0)
+            return -1;
     }
     return 0;
 }
@@ -209,15 +354,18 @@ static int functional_calls_of(struct functional *f, size_t item, struct err *e)
 static int functional_items(struct functional *f, struct err *e)
 {
     struct model_graph *g = f->g;
-    g->nitems = node_size(&f->layers);
-    g->items = xcalloc(g->nitems + 1, sizeof(g->items[0]));
-    for (size_t i = 0; i < g->nitems; i++) {
+    size_t n = node_size(&f->layers);
+    g->items = xcalloc(n + 1, sizeof(g->items[0]));
+    for (size_t i = 0; i < n; i++) {
         struct node layer = node_item(&f->layers, i), name = node_get(&layer, "name");
+        bool mask = is_mask_operation(f, &layer);
         const char *word;
-        g->items[i] = (struct graph_item){ .kind = graph_kind_of(&layer), .index = SIZE_MAX };
         if (node_str(&name, &word, e) < 0)
             return -1;
-        if (map_put(&f->places, word, (void *)(uintptr_t)(i + 1)) != NULL) /* NOLINT: a number in a pointer */
+        if (!mask)
+            g->items[g->nitems++] = (struct graph_item){ .kind = graph_kind_of(&layer), .index = SIZE_MAX, .place = i };
+        void *at = (void *)(uintptr_t)(mask ? i + 1 : g->nitems); /* NOLINT: a number in a pointer */
+        if (map_put(mask ? &f->masks : &f->places, word, at) != NULL)
             return node_error(&name, e, "two layers are named '%s'", word);
     }
     for (size_t i = 0; i < g->nitems; i++)
@@ -238,7 +386,7 @@ static int compare_written(const void *a, const void *b)
 
 static const char *functional_name(const struct functional *f, size_t item)
 {
-    struct node layer = node_item(&f->layers, item), name = node_get(&layer, "name");
+    struct node layer = functional_layer(f, item), name = node_get(&layer, "name");
     return json_string_value(name.v);
 }
 
@@ -254,7 +402,7 @@ static int functional_number(const struct functional *f, struct written_tensor *
         seen = t[i]->number;
         t[i]->number = (int64_t)calls - 1;
     }
-    struct node layer = node_item(&f->layers, item);
+    struct node layer = functional_layer(f, item);
     if (calls > it->ncalls)
         return node_error(&layer, e, "%zu calls of layer '%.60s' are used, and it has %zu in inbound_nodes", calls,
                           functional_name(f, item), it->ncalls);
@@ -310,7 +458,7 @@ static int visit(const struct functional *f, size_t root, struct sorting *s, str
         size_t call = s->stack[depth - 1];
         const struct graph_call *c = &g->calls[call];
         s->state[call] = OPEN;
-        if (s->next[call] == c->n) {
+        if (s->next[call] == c->n + c->masked) {
             s->state[call] = DONE;
             g->order[s->n++] = call;
             depth--;
@@ -361,7 +509,7 @@ static int functional_inputs(const struct functional *f, size_t first, const str
         it->index = g->ninputs++;
     }
     for (size_t i = 0; i < g->nitems; i++) {
-        struct node layer = node_item(&f->layers, i);
+        struct node layer = functional_layer(f, i);
         if (g->items[i].kind == ITEM_INPUT && g->items[i].index == SIZE_MAX)
             return node_error(&layer, e, "InputLayer '%.60s' is not among the input_layers of the model",
                               functional_name(f, i));
@@ -391,7 +539,7 @@ static int functional_used(const struct functional *f, struct err *e)
     for (size_t i = 0; i < f->n; i++)
         used[f->tensors[i].item] = true;
     for (size_t i = 0; i < f->g->nitems; i++) {
-        struct node layer = node_item(&f->layers, i);
+        struct node layer = functional_layer(f, i);
         if (!used[i])
             return node_error(&layer, e, "%s '%.60s' does not lead to an output of the model: leave it out",
                               f->g->items[i].kind == ITEM_INPUT ? "InputLayer" : "layer", functional_name(f, i));

@@ -31,7 +31,14 @@ int input_shape_read(const struct node *given, bool batch, struct shape *ret, st
     return 0;
 }
 
-int input_shape_of_layer(const struct node *config, bool *ret_found, struct shape *ret, struct err *e)
+/* input_dim of an Embedding is the number of its rows. */
+static bool dim_is_shape(const char *class_name)
+{
+    return !str_eq(class_name, "Embedding");
+}
+
+int input_shape_of_layer(const char *class_name, const struct node *config, bool *ret_found, struct shape *ret,
+                         struct err *e)
 {
     static const struct {
         const char *key;
@@ -50,25 +57,26 @@ int input_shape_of_layer(const struct node *config, bool *ret_found, struct shap
         return 0;
     }
     struct node dim = node_get(config, "input_dim");
-    if (node_present(&dim)) {
+    *ret_found = dim_is_shape(class_name) && node_present(&dim);
+    if (*ret_found) {
         struct shape s = { .rank = 1 };
         if (node_i64(&dim, 1, INT32_MAX, &s.dim[0], e) < 0)
             return -1;
         *ret = s;
     }
-    *ret_found = node_present(&dim);
     return 0;
 }
 
-static bool has_shape(const struct node *config)
+static bool has_shape(const char *class_name, const struct node *config)
 {
-    static const char *const KEYS[] = { "batch_shape", "batch_input_shape", "input_shape", "shape", "input_dim" };
+    static const char *const KEYS[] = { "batch_shape", "batch_input_shape", "input_shape", "shape" };
+    struct node dim = node_get(config, "input_dim");
     for (size_t i = 0; i < COUNT_OF(KEYS); i++) {
         struct node n = node_get(config, KEYS[i]);
         if (node_present(&n))
             return true;
     }
-    return false;
+    return dim_is_shape(class_name) && node_present(&dim);
 }
 
 bool model_input_is_open(const struct node *model)
@@ -77,6 +85,8 @@ bool model_input_is_open(const struct node *model)
                 first = node_item(&layers, 0);
     struct node class = node_get(&first, "class_name");
     const char *key = node_present(&class) ? "config" : node_key(&first, 0);
+    const char *class_name = node_present(&class) ? json_string_value(class.v) : key;
     struct node config = key != NULL ? node_get(&first, key) : first;
-    return !node_present(&shape) && node_size(&layers) > 0 && !has_shape(&first) && !has_shape(&config);
+    return !node_present(&shape) && node_size(&layers) > 0 && !has_shape(class_name, &first) &&
+           !has_shape(class_name, &config);
 }

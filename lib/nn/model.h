@@ -86,6 +86,13 @@ MUST_USE int model_check_label(const struct model *m, size_t output, const struc
 /* The labels of which the loss of an output can be computed; without a loss any finite number. */
 struct label_range model_label_range(const struct model *m, size_t output);
 
+/* The numbers of an input that are rows of an Embedding are whole, from 0 to rows - 1. */
+struct index_range {
+    int64_t rows;      /* 0: any numbers */
+    const char *layer; /* borrowed from the model */
+};
+struct index_range model_index_range(const struct model *m, size_t input);
+
 /* What the first output says about classes (nn/losses/loss.h); without a loss nothing. */
 enum class_output model_class_output(const struct model *m, bool *ret_logits);
 

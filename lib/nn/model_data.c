@@ -1,5 +1,6 @@
 /* Whether the data fit the model. Each message says what the data have, what the model wants, and the probable cure. */
 #include "base/str.h"
+#include "nn/layers/layer_rows.h"
 #include "nn/model_impl.h"
 
 enum { CURE_MAX = 160 };
@@ -128,4 +129,29 @@ struct label_range model_label_range(const struct model *m, size_t output)
     if (h->loss == NULL)
         return label_range_any();
     return loss_label_range(h->loss, out->rank > 0 ? out->dim[out->rank - 1] : 1);
+}
+
+/* Layers whose outputs are the numbers of their inputs. */
+static bool passes_numbers(enum layer_id id)
+{
+    return id == LAYER_FLATTEN || id == LAYER_RESHAPE || id == LAYER_PERMUTE || id == LAYER_REPEAT_VECTOR ||
+           id == LAYER_CONCATENATE;
+}
+
+struct index_range model_index_range(const struct model *m, size_t input)
+{
+    auto_free bool *of_input = xcalloc(model_tensors(m), sizeof(*of_input));
+    struct index_range range = { .rows = 0 };
+    of_input[input] = true;
+    for (size_t i = 0; i < m->nnodes; i++) {
+        const struct layer *l = model_called(m, i);
+        bool reads = false;
+        for (size_t k = 0; k < l->nin; k++)
+            reads |= of_input[m->nodes[i].in[k]];
+        of_input[model_made(m, i)] = reads && passes_numbers(l->id);
+        int64_t rows = reads && l->id == LAYER_EMBEDDING ? (int64_t)l->arg[EMBEDDING_ROWS] : 0;
+        if (rows > 0 && (range.rows == 0 || rows < range.rows))
+            range = (struct index_range){ .rows = rows, .layer = l->name };
+    }
+    return range;
 }

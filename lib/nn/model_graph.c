@@ -46,9 +46,11 @@ void graph_read_chain(const struct node *layers, struct model_graph *g)
     for (size_t i = 0; i < n; i++) {
         struct node layer = node_item(layers, i - hidden);
         g->order[i] = i;
-        g->items[i] = (struct graph_item){
-            .kind = i == 0 ? ITEM_INPUT : graph_kind_of(&layer), .index = i == 0 ? 0 : SIZE_MAX, .first = i, .ncalls = 1
-        };
+        g->items[i] = (struct graph_item){ .kind = i == 0 ? ITEM_INPUT : graph_kind_of(&layer),
+                                           .index = i == 0 ? 0 : SIZE_MAX,
+                                           .place = MAX(i, hidden) - hidden,
+                                           .first = i,
+                                           .ncalls = 1 };
         g->calls[i].item = i;
         if (i == 0)
             continue;
@@ -72,7 +74,7 @@ bool graph_is_chain(const struct model_graph *g)
 
 struct node graph_item_place(const struct model_graph *g, const struct node *layers, size_t item)
 {
-    return item < g->hidden ? *layers : node_item(layers, item - g->hidden);
+    return item < g->hidden ? *layers : node_item(layers, g->items[item].place);
 }
 
 struct node graph_call_place(const struct model_graph *g, const struct node *layers, size_t call)

@@ -14,6 +14,7 @@ struct graph_item {
     enum graph_item_kind kind;
     /* Place in graph.inputs, model.layers or model.graphs; SIZE_MAX: not read yet. */
     size_t index;
+    size_t place;         /* in the document's list of layers */
     size_t first, ncalls; /* its calls; an input has one, without tensors */
 };
 
@@ -24,6 +25,7 @@ struct graph_tensor { /* an output of a call: several only of a nested model */
 struct graph_call {
     size_t item;
     size_t first, n;      /* its tensors are graph.tensors[first], ... */
+    bool masked;          /* one more is that whose zeros are padding, as the document says */
     struct shape *shapes; /* of its outputs, when the graph is called for the first time */
 };
 

@@ -22,9 +22,11 @@ struct model_node {
     /* The layer with the shapes of this call, when the layer was called before: a copy that owns nothing. NULL: the
      * first call, whose shapes the layer has. */
     struct layer *again;
-    size_t in[LAYER_INPUTS_MAX]; /* tensors, of nodes before this one */
+    /* Tensors, of nodes before this one. One more than the layer takes is the mask (model_mask.c). */
+    size_t in[LAYER_INPUTS_MAX];
     size_t nin;
-    bool last; /* the layer is not called again */
+    size_t mask; /* the tensor whose zeros are padding, as the document says; SIZE_MAX: it says nothing */
+    bool last;   /* the layer is not called again */
 };
 
 /* An output, and how it is trained. */
@@ -119,8 +121,9 @@ MUST_USE int model_check_layers(struct model *m, const struct node *n, struct er
 /* A list of positive numbers, -1 for an axis that is null. With batch its first item is the size of a batch, which does
  * not count. */
 MUST_USE int input_shape_read(const struct node *n, bool batch, struct shape *ret, struct err *e);
-/* From a layer's config: batch_shape, batch_input_shape, input_shape, shape or input_dim. *ret_found: whether one of
- * them was present. */
-MUST_USE int input_shape_of_layer(const struct node *config, bool *ret_found, struct shape *ret, struct err *e);
+/* From the config of a layer of that class: batch_shape, batch_input_shape, input_shape, shape or input_dim.
+ * *ret_found: whether one of them was present. */
+MUST_USE int input_shape_of_layer(const char *class_name, const struct node *config, bool *ret_found, struct shape *ret,
+                                  struct err *e);
 
 #endif

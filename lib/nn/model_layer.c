@@ -187,7 +187,7 @@ int reading_input_layer(struct reading *r, size_t input, const struct node *at, 
             return node_error(&n, e, "'%s' is not supported", REFUSED[i]);
     }
     if (read_input_dtype(&config, &ret->integer, e) < 0 ||
-        input_shape_of_layer(&config, &ret->known, &ret->shape, e) < 0)
+        input_shape_of_layer(class_name, &config, &ret->known, &ret->shape, e) < 0)
         return -1;
     if (!ret->known)
         return node_error(at, e, "an InputLayer needs its batch_shape");
@@ -245,7 +245,7 @@ static struct model_node *add_node(struct model *m, size_t layer, const struct l
         m->nodes = xrealloc(m->nodes, m->nodes_cap * sizeof(*m->nodes));
     }
     struct model_node *n = &m->nodes[m->nnodes++];
-    *n = (struct model_node){ .layer = layer, .nin = call->n };
+    *n = (struct model_node){ .layer = layer, .nin = call->n, .mask = call->mask };
     memcpy(n->in, call->in, call->n * sizeof(n->in[0]));
     return n;
 }
@@ -278,9 +278,10 @@ static int read_device(const struct reading *r, const struct node *config, int *
 
 static int read_shape_argument(struct reading *r, const struct node *place, const struct node *config, struct err *e)
 {
+    const char *class_name = r->m->layers[r->m->nlayers - 1].row->k.names[0];
     bool first = r->m->nlayers == 1, found;
     struct shape s = { 0 };
-    if (input_shape_of_layer(config, &found, &s, e) < 0)
+    if (input_shape_of_layer(class_name, config, &found, &s, e) < 0)
         return -1;
     if (config->lenient && (!first || r->has_input))
         found = false; /* Keras keeps the shapes that people give to later layers, and ignores them */

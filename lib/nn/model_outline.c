@@ -39,8 +39,8 @@ static void add_box(struct outlining *g, size_t group)
                               .class_name = l->row->k.names[0],
                               .in = shapes_text(l->in, l->nin),
                               .out = model_shape_text(&l->out),
-                              .from = xmemdup(n->in, n->nin * sizeof(n->in[0])),
-                              .nfrom = n->nin,
+                              .from = xmemdup(n->in, l->nin * sizeof(n->in[0])),
+                              .nfrom = l->nin,
                               .group = group };
 }
 

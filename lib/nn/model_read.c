@@ -10,11 +10,12 @@
 
 enum { KERAS_FILE_MAX = 64 << 20, TEXTS_MAX = 3, NESTED_MAX = 16 };
 
-/* The layers that cast integers to floats, in all versions of Keras. Others may compute with integers, which is not
- * done here. */
-static bool casts_to_float(enum layer_id id)
+/* The layers that cast integers to floats, in all versions of Keras, or take them as indices. Others may compute with
+ * integers, which is not done here. */
+static bool makes_floats(enum layer_id id)
 {
-    return id == LAYER_RESCALING || id == LAYER_NORMALIZATION || id == LAYER_DENSE || id == LAYER_BATCH_NORMALIZATION;
+    return id == LAYER_EMBEDDING || id == LAYER_RESCALING || id == LAYER_NORMALIZATION || id == LAYER_DENSE ||
+           id == LAYER_BATCH_NORMALIZATION;
 }
 
 static int check_integer_input(const struct reading *r, const struct node *layers, struct err *e)
@@ -30,7 +31,7 @@ static int check_integer_input(const struct reading *r, const struct node *layer
             any = integer[m->nodes[i].in[k]];
         bool keeps = l->id == LAYER_FLATTEN || l->id == LAYER_RESHAPE;
         integer[model_made(m, i)] = keeps ? any : NULL;
-        if (any != NULL && !keeps && !casts_to_float(l->id))
+        if (any != NULL && !keeps && !makes_floats(l->id))
             return node_error(layers, e,
                               "the input is of dtype %s, and %s '%s' would compute with integers: put a Rescaling or "
                               "Normalization layer first, or make the input float32",
@@ -263,7 +264,9 @@ static int make_call(struct calling *c, size_t call, struct err *e)
     struct graph_item *it = &g->items[k->item];
     const struct node layers = r->layers[c->graph], at = graph_item_place(g, &layers, k->item);
     bool known = !r->failed && !r->unshaped;
-    struct layer_call with = { .n = k->n, .at = graph_call_place(g, &layers, call), .listed = !g->sequential };
+    struct layer_call with = {
+        .n = k->n, .at = graph_call_place(g, &layers, call), .listed = !g->sequential, .mask = SIZE_MAX
+    };
     auto_free size_t *in = xcalloc(k->n + 1, sizeof(*in));
 
     with.in = in;
@@ -274,7 +277,8 @@ static int make_call(struct calling *c, size_t call, struct err *e)
     }
     if (!known && it->index != SIZE_MAX)
         return 0; /* its arguments were checked when it was called first */
-    if (known && gather(c, g->tensors + k->first, k->n, &with.at, in, e) < 0)
+    if (known && (gather(c, g->tensors + k->first, k->n, &with.at, in, e) < 0 ||
+                  gather(c, g->tensors + k->first + k->n, k->masked, &with.at, &with.mask, e) < 0))
         return -1;
     if (it->kind == ITEM_LAYER)
         return call_layer(c, call, it, &at, &with, e);
@@ -393,7 +397,7 @@ static int call_model(struct reading *r, struct err *e)
     if (set_outputs(r, &layers, out, e) < 0 || check_used(r, &layers, e) < 0)
         return -1;
     finish_graphs(r);
-    return check_integer_input(r, &layers, e);
+    return check_integer_input(r, &layers, e) < 0 ? -1 : reading_masks(r->m, &layers, e);
 }
 
 static int read_model_name(const struct node *n, const char *fallback, char **ret, struct err *e)

@@ -28,6 +28,7 @@ struct layer_call {
     size_t n;
     struct node at; /* where they are written */
     bool listed;    /* in a functional model, where a layer may join several */
+    size_t mask;    /* the tensor whose zeros are padding, as the document says; SIZE_MAX: it says nothing */
 };
 
 /* ---- model_layer.c ---- */
@@ -54,5 +55,10 @@ MUST_USE int reading_new_layer(struct reading *r, const struct node *at, const s
 /* A further call of a layer. */
 MUST_USE int reading_call_again(struct reading *r, size_t layer, const struct node *at, const struct layer_call *call,
                                 struct err *e);
+
+/* ---- model_mask.c ---- */
+
+/* Gives the nodes that leave padding out a second input: the numbers that are 0 where it is. Of the whole model. */
+MUST_USE int reading_masks(struct model *m, const struct node *layers, struct err *e);
 
 #endif

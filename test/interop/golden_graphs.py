@@ -130,6 +130,33 @@ def one_loss():
     return keras.Model(x, [q, L.Dense(1, name="last")(p)], name="one_loss")
 
 
+def recommendation():
+    """Two tables of vectors, one of them read twice."""
+    user, film, last = keras.Input((1,), name="user"), keras.Input((1,), name="film"), keras.Input((1,), name="last")
+    films = L.Embedding(7, 3, embeddings_regularizer=keras.regularizers.L2(0.01), name="films")
+    a = L.Flatten(name="a")(L.Embedding(5, 3, name="users")(user))
+    b, c = L.Flatten(name="b")(films(film)), L.Flatten(name="c")(films(last))
+    score = L.Dot(axes=1, name="score")([a, b])
+    return keras.Model([user, film, last], L.Dense(1, name="out")(L.Concatenate(name="all")([score, a, b, c])), name="recommendation")
+
+
+def bag_of_words():
+    """The mean of words without padding, through layers that keep the mask."""
+    words, title = keras.Input((6,), dtype="int32", name="words"), keras.Input((3,), name="title")
+    table, place = L.Embedding(8, 4, mask_zero=True, name="table"), L.Embedding(8, 4, mask_zero=True, name="place")
+    x = L.Add(name="sum")([table(words), L.Dropout(0.0, name="drop")(place(words))])
+    x = L.Dense(5, activation="tanh", name="dense")(L.LayerNormalization(name="norm")(x))
+    x = L.Concatenate(name="beside")([x, L.ReLU(name="relu")(table(words))])
+    mean = L.GlobalAveragePooling1D(name="mean")(x)
+    short = L.Flatten(name="flat")(L.GlobalAveragePooling1D(keepdims=True, name="short")(table(title)))
+    lost = L.GlobalMaxPooling1D(name="largest")(table(title))
+    joined = L.Concatenate(name="both")([mean, short, lost])
+    return keras.Model([words, title], L.Dense(2, name="out")(joined), name="bag_of_words")
+
+
+# Inputs that are rows of a table, and how many rows it has.
+ROWS = {"user": 5, "film": 7, "last": 7, "words": 8, "title": 8}
+
 COMPILED = {
     "two_heads": {
         "loss": {"price": "mse", "kind": "sparse_categorical_crossentropy"},
@@ -182,6 +209,17 @@ def flat(out):
     return np.concatenate([np.asarray(v, "float64").flatten() for v in values])
 
 
+def input_values(rng, tensor):
+    shape, rows = (BATCH,) + tensor.shape[1:], ROWS.get(tensor.name)
+    if rows is None:
+        return rng.normal(size=shape).astype("float32")
+    x = rng.integers(0, rows, shape).astype("float32")
+    if shape[1] > 1:  # half of it is padding, the first number never
+        x[:, 1:] *= rng.integers(0, 2, x[:, 1:].shape)
+        x[:, 0] = rng.integers(1, rows, BATCH)
+    return x
+
+
 def case(make, seed):
     rng = np.random.default_rng(seed)
     keras.config.set_floatx("float32")
@@ -190,7 +228,7 @@ def case(make, seed):
     for name, w in named_weights(model):
         drawn = rng.normal(0, 0.5, w.shape).astype("float32")
         weights[name] = np.abs(drawn) + 0.5 if "variance" in name else drawn
-    x = [rng.normal(size=(BATCH,) + i.shape[1:]).astype("float32") for i in model.inputs]
+    x = [input_values(rng, i) for i in model.inputs]
     losses = COMPILED.get(make.__name__, {}).get("loss")
     y = []
     for name, o in zip(getattr(model, "output_names", [""]), model.outputs):
@@ -222,7 +260,7 @@ def case(make, seed):
 
 def main():
     makers = [shared_dense, shared_norm, siamese, two_outputs, stacked, nested_output, nested_outputs, wide_and_deep, three_inputs]
-    makers += [two_heads, read_head, one_loss]
+    makers += [two_heads, read_head, one_loss, recommendation, bag_of_words]
     about = f"test/interop/golden_graphs.py: SGD {RATE}, mse, {STEPS} steps of one batch"
     cases = [case(make, 7 + i) for i, make in enumerate(makers)]
     print(f'{{"about": {json.dumps(about)}, "versions": {json.dumps({"keras": keras.__version__})}, "cases": [')

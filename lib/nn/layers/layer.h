@@ -78,7 +78,8 @@
     X(LAYER_RANDOM_BRIGHTNESS, "RandomBrightness")                                                                     \
     X(LAYER_RANDOM_CROP, "RandomCrop")                                                                                 \
     X(LAYER_CENTER_CROP, "CenterCrop")                                                                                 \
-    X(LAYER_RESIZING, "Resizing")
+    X(LAYER_RESIZING, "Resizing")                                                                                      \
+    X(LAYER_EMBEDDING, "Embedding")
 enum layer_id {
 #define X(id, name) id,
     LAYERS(X)
@@ -98,13 +99,14 @@ enum {
     ARG_DEVICE,
     ARG_FIRST_OWN
 };
-#define LAYER_ARGS                                                                                                     \
+#define LAYER_ARGS_WITH(input_dim)                                                                                     \
     [ARG_NAME] = ARG_OWN("name", "the class and a number"),                                                            \
     [ARG_TRAINABLE] = ARG_OF("trainable", ARG_FLAG, 1, ARG_ANY), [ARG_DTYPE] = ARG_OWN("dtype", "float32"),            \
     [ARG_INPUT_SHAPE] = ARG_OWN("input_shape", "None"),                                                                \
     [ARG_BATCH_INPUT_SHAPE] = ARG_OWN("batch_input_shape", "None"),                                                    \
-    [ARG_BATCH_SHAPE] = ARG_OWN("batch_shape", "None"), [ARG_INPUT_DIM] = ARG_OWN("input_dim", "None"),                \
+    [ARG_BATCH_SHAPE] = ARG_OWN("batch_shape", "None"), [ARG_INPUT_DIM] = input_dim,                                   \
     [ARG_DEVICE] = ARG_OWN("device", "None")
+#define LAYER_ARGS LAYER_ARGS_WITH(ARG_OWN("input_dim", "None"))
 
 enum { LAYER_VARS_MAX = 8, LAYER_INPUTS_MAX = 16 };
 

@@ -51,6 +51,7 @@ enum interpolation { INTERPOLATION_BILINEAR, INTERPOLATION_NEAREST };
 extern const char *const FLIP_MODES[], *const FILL_MODES[], *const INTERPOLATIONS[]; /* their names, NULL at the end */
 enum { POOL_PADDING = ARG_FIRST_OWN };
 enum { GLOBAL_POOL_KEEPDIMS = ARG_FIRST_OWN };
+enum { EMBEDDING_ROWS = ARG_INPUT_DIM, EMBEDDING_COLUMNS = ARG_FIRST_OWN, EMBEDDING_MASK_ZERO };
 
 enum { KERNEL_PART, BIAS_PART };
 /* activation, of layers that end with one. */
@@ -122,19 +123,19 @@ layer_read_fn dense_read, reshape_read, activation_read, relu_read, leaky_relu_r
     pool1d_read, pool2d_read, margins1d_read, margins2d_read, up_sampling1d_read, up_sampling2d_read,
     depthwise_conv1d_read, depthwise_conv2d_read, separable_conv1d_read, separable_conv2d_read,
     group_normalization_read, prelu_read, permute_read, channels_last_read, random_shift_read, random_rotation_read,
-    random_contrast_read, random_brightness_read, spatial_dropout2d_read;
+    random_contrast_read, random_brightness_read, spatial_dropout2d_read, embedding_read;
 layer_shape_fn dense_shape, flatten_shape, reshape_shape, rescaling_shape, normalization_shape, normalized_axis_shape,
     merge_shape, subtract_shape, concatenate_shape, dot_shape, conv_shape, pool_shape, global_pool1d_shape,
     global_pool2d_shape, zero_padding_shape, cropping_shape, up_sampling_shape, conv_transpose_shape,
     depthwise_conv_shape, separable_conv_shape, group_normalization_shape, prelu_shape, permute_shape, crop_shape,
-    repeat_vector_shape, same_steps_shape, same_image_shape;
+    repeat_vector_shape, same_steps_shape, same_image_shape, embedding_shape;
 layer_variables_fn dense_variables, conv_variables, normalization_variables, batch_normalization_variables,
     conv_transpose_variables, depthwise_conv_variables, separable_conv_variables, group_normalization_variables,
-    prelu_variables;
+    prelu_variables, embedding_variables;
 layer_config_fn dense_config, channels_last_config, reshape_config, activation_config, relu_config, axis_config,
     rescaling_config, normalization_config, batch_normalization_config, dot_config, conv_config, pool_config,
     margins_config, up_sampling_config, group_normalization_config, prelu_config, permute_config, random_shift_config,
-    random_rotation_config, random_contrast_config, random_brightness_config, spatial_dropout_config;
+    random_rotation_config, random_contrast_config, random_brightness_config, spatial_dropout_config, embedding_config;
 layer_fini_fn rescaling_fini, normalization_fini;
 
 /* The axis along which Concatenate joins, of one example: from 0. */

@@ -217,6 +217,22 @@ static const struct arg RESIZING_ARGS[] = { CROP_ARGS,
                                             ARG_SKIP("fill_mode"),
                                             ARG_SKIP("fill_value") /* of padding */ };
 
+/* input_length: of Keras 2. */
+static const struct arg EMBEDDING_ARGS[] = {
+    LAYER_ARGS_WITH(ARG_NEEDED("input_dim", ARG_INTEGER, ARG_AT_LEAST_ONE)),
+    [EMBEDDING_COLUMNS] = ARG_NEEDED("output_dim", ARG_INTEGER, ARG_AT_LEAST_ONE),
+    [EMBEDDING_MASK_ZERO] = ARG_OF("mask_zero", ARG_FLAG, 0, ARG_ANY),
+    ARG_OWN("embeddings_initializer", "'uniform'"),
+    ARG_OWN("embeddings_regularizer", "None"),
+    ARG_REFUSE("embeddings_constraint"),
+    ARG_REFUSE("activity_regularizer"),
+    ARG_REFUSE_OLD("weights", NULL),
+    ARG_REFUSE("lora_rank"),
+    ARG_REFUSE("lora_alpha"),
+    ARG_REFUSE("quantization_config"),
+    ARG_SKIP("input_length"),
+};
+
 #define MERGED                                                                                                         \
     ", element by element; shapes are aligned from the last axis, and axes of size 1 repeated; in functional models"
 
@@ -329,8 +345,8 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_GLOBAL_MAX_POOLING_2D] = GLOBAL_POOL_ROW("global_max_pooling2d", "the largest value of each channel",
                                                     global_pool2d_shape, "GlobalMaxPooling2D", "GlobalMaxPool2D"),
     [LAYER_GLOBAL_AVERAGE_POOLING_1D] =
-        GLOBAL_POOL_ROW("global_average_pooling1d", "the mean of each channel", global_pool1d_shape,
-                        "GlobalAveragePooling1D", "GlobalAvgPool1D"),
+        GLOBAL_POOL_ROW("global_average_pooling1d", "the mean of each channel; padding does not count",
+                        global_pool1d_shape, "GlobalAveragePooling1D", "GlobalAvgPool1D"),
     [LAYER_GLOBAL_AVERAGE_POOLING_2D] =
         GLOBAL_POOL_ROW("global_average_pooling2d", "the mean of each channel", global_pool2d_shape,
                         "GlobalAveragePooling2D", "GlobalAvgPool2D"),
@@ -416,6 +432,10 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_GAUSSIAN_NOISE] = { ROW("GaussianNoise", GAUSSIAN_NOISE_ARGS, "gaussian_noise",
                                    "x + normal numbers of that standard deviation, in training only"),
                                .shape = layer_same_shape },
+    [LAYER_EMBEDDING] = { ROW("Embedding", EMBEDDING_ARGS, "embedding",
+                              "the row x of a table, for whole numbers from 0 to input_dim - 1; with mask_zero 0 is "
+                              "padding"),
+                          embedding_read, embedding_shape, embedding_variables, embedding_config },
 };
 
 /* In Keras, not here yet: refused with a message that states that. */
@@ -424,7 +444,6 @@ static const char *const LATER[] = {
     "Conv3DTranspose",
     "MaxPooling3D",
     "AveragePooling3D",
-    "Embedding",
     "LSTM",
     "GRU",
     "SimpleRNN",

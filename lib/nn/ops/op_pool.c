@@ -193,3 +193,62 @@ void op_pool_backward(const struct op_ctx *c)
         pool_divide(c, &at, c->dy);
     pool_each_place(c, &at, pool_takes_max(c->l) ? pool_give_to_largest : pool_give_to_all);
 }
+
+/* ---- without padding ---- */
+
+/* Of one example: steps that are not padding. 0: all are. */
+static size_t pool_count_steps(const float *mask, size_t steps)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < steps; i++)
+        n += mask[i] != 0 ? 1 : 0;
+    return n;
+}
+
+/* The mask is input 1: 0 where a step is padding. An example of padding alone gives zeros. */
+static void pool_average_masked(const struct op_ctx *c)
+{
+    size_t channels = op_channels(c), steps = shape_elements(&c->l->in[0]) / channels;
+    memset(c->y, 0, c->n * channels * sizeof(*c->y));
+    for (size_t e = 0; e < c->n; e++) {
+        const float *x = c->x[0] + e * steps * channels, *mask = c->x[1] + e * steps;
+        float *y = c->y + e * channels;
+        for (size_t i = 0; i < steps; i++)
+            if (mask[i] != 0)
+                kernel_add(x + i * channels, y, channels);
+        kernel_affine(y, 1.0F / (float)MAX(pool_count_steps(mask, steps), (size_t)1), 0.0F, y, channels);
+    }
+}
+
+static void pool_average_masked_backward(const struct op_ctx *c)
+{
+    size_t channels = op_channels(c), steps = shape_elements(&c->l->in[0]) / channels;
+    if (c->dx[1] != NULL)
+        memset(c->dx[1], 0, c->n * steps * sizeof(float));
+    if (c->dx[0] == NULL)
+        return;
+    memset(c->dx[0], 0, c->n * steps * channels * sizeof(float));
+    for (size_t e = 0; e < c->n; e++) {
+        const float *mask = c->x[1] + e * steps, *dy = c->dy + e * channels;
+        float share = 1.0F / (float)MAX(pool_count_steps(mask, steps), (size_t)1);
+        for (size_t i = 0; i < steps; i++)
+            if (mask[i] != 0)
+                kernel_affine(dy, share, 0.0F, c->dx[0] + (e * steps + i) * channels, channels);
+    }
+}
+
+void op_global_average_1d_forward(const struct op_ctx *c)
+{
+    if (c->x[1] != NULL)
+        pool_average_masked(c);
+    else
+        op_pool_forward(c);
+}
+
+void op_global_average_1d_backward(const struct op_ctx *c)
+{
+    if (c->x[1] != NULL)
+        pool_average_masked_backward(c);
+    else
+        op_pool_backward(c);
+}

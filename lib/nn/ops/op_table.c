@@ -117,7 +117,8 @@ const struct op_row op_rows[LAYER_COUNT] = {
     [LAYER_AVERAGE_POOLING_2D] = POOL,
     [LAYER_GLOBAL_MAX_POOLING_1D] = POOL,
     [LAYER_GLOBAL_MAX_POOLING_2D] = POOL,
-    [LAYER_GLOBAL_AVERAGE_POOLING_1D] = POOL,
+    [LAYER_GLOBAL_AVERAGE_POOLING_1D] = { .forward = op_global_average_1d_forward,
+                                          .backward = op_global_average_1d_backward },
     [LAYER_GLOBAL_AVERAGE_POOLING_2D] = POOL,
     [LAYER_ZERO_PADDING_1D] = ZERO_PADDING,
     [LAYER_ZERO_PADDING_2D] = ZERO_PADDING,
@@ -159,4 +160,5 @@ const struct op_row op_rows[LAYER_COUNT] = {
                                .backward = op_gaussian_noise_backward,
                                .view = op_noise_view,
                                .in_place = true },
+    [LAYER_EMBEDDING] = { .forward = op_embedding_forward, .backward = op_embedding_backward },
 };

@@ -166,6 +166,8 @@ static const struct gradient_case CASES[] = {
     { LAYER_RESIZING, "{\"height\": 7, \"width\": 3}", PICTURE, true, ALONE },
     { LAYER_RESIZING, "{\"height\": 3, \"width\": 7, \"interpolation\": \"nearest\"}", PICTURE, false, ALONE },
     { LAYER_GAUSSIAN_NOISE, "{\"stddev\": 0.5}", IMAGE, true, ALONE },
+    { LAYER_EMBEDDING, "{\"input_dim\": 6, \"output_dim\": 3}", VECTOR, true, ALONE },
+    { LAYER_EMBEDDING, "{\"input_dim\": 4, \"output_dim\": 2, \"trainable\": false}", COLUMN, true, ALONE },
     { LAYER_MAXIMUM, "{}", IMAGE, true, { IMAGE, IMAGE } },
     { LAYER_MAXIMUM, "{}", ROW, true, { IMAGE } },
     { LAYER_MINIMUM, "{}", IMAGE, true, { IMAGE, IMAGE } },
@@ -252,6 +254,8 @@ static void check_case(const struct gradient_case *c)
             x[i] = floorf(x[i] * 16) / 16 + (float)k / 48;
     if (takes_largest(c->id))
         spread(r.x, r.in);
+    for (size_t i = 0; i < r.in && c->id == LAYER_EMBEDDING; i++) /* the row stays the same within a STEP */
+        r.x[i] = (float)(i * 7 % 4) + 0.5F;
     for (size_t i = 0; i < model_variables(r.m); i++) {
         const struct variable *v = model_variable(r.m, i);
         draw(r.params + v->offset, v->count, 3 + (uint32_t)i);
