@@ -1,12 +1,13 @@
 #!/bin/bash
-# Accuracy gates on real data, seeds fixed. MNIST comes from `make data`.
+# Accuracy gates on real data, seeds fixed. MNIST comes from `make data`, MovieLens from test/tools/fetch_data.sh.
 # usage: run.sh [NAME...]
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/../integration/lib.sh"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/data
 examples=$root/deploy/examples
 
-fetched() { "$root/test/tools/fetch_data.sh" >"$scratch/fetch.log" 2>&1 || { skip_reason="the data could not be fetched: $(tail -n 1 "$scratch/fetch.log")"; return 1; }; }
+# fetched [NAME...]: without names MNIST and Fashion-MNIST
+fetched() { "$root/test/tools/fetch_data.sh" "$@" >"$scratch/fetch.log" 2>&1 || { skip_reason="the data could not be fetched: $(tail -n 1 "$scratch/fetch.log")"; return 1; }; }
 # train NAME MANIFEST DATA SEED ARGS...: accuracy of the final evaluation into $accuracy
 train() {
     local name=$1 manifest=$2 data=$3 seed=$4
@@ -152,6 +153,23 @@ test_digits_three_seeds() {
 test_linear_regression() {
     want_exit 0 trainyard run "$examples/regression.yaml" --data-dir "$examples" --output-dir "$dir/run" || return
     at_most "$(final "$dir/run" loss)" 0.05 "mean squared error"
+}
+
+# mean_rating_error FOLDER: the root mean squared error in validation.csv of the mean rating of train.csv
+mean_rating_error() {
+    awk -F, 'FNR == 1 { next } FNR == NR { sum += $3; n++; next } { d = $3 - sum / n; squares += d * d; m++ }
+        END { printf "%.5f\n", sqrt(squares / m) }' "$1/train.csv" "$1/validation.csv"
+}
+
+test_movielens() { # Keras's own mean of three seeds is 0.894; that of the mean rating is 1.056
+    fetched movielens || return
+    local error of_mean
+    mkdir "$dir/data" && cp "$cache/movielens"/*.csv "$examples/movielens/model.json" "$dir/data"
+    want_exit 0 trainyard run "$examples/movielens.yaml" --data-dir "$dir/data" --output-dir "$dir/run" || return
+    error=$(final "$dir/run" root_mean_squared_error)
+    of_mean=$(mean_rating_error "$dir/data")
+    echo "    movielens: root mean squared error $error; of the mean rating $of_mean"
+    at_most "${error:-9}" "$(awk -v m="$of_mean" 'BEGIN { print m - 0.05 }')" "root mean squared error"
 }
 
 # Gradients with momentum tolerate little staleness. With the default W - 1 every seed ends at 0.02 to 0.03, also on a
