@@ -28,7 +28,8 @@ bool column_learns(const struct data_column *c)
 
 int64_t column_word(const struct data_column *c, const char *word)
 {
-    return (int64_t)(intptr_t)map_get(&c->vocabulary, word) - 1;
+    int64_t place = (int64_t)(intptr_t)map_get(&c->vocabulary, word) - 1;
+    return place < 0 ? -1 : place + (int64_t)c->oov;
 }
 
 static int64_t find_column(const struct data_columns *c, const char *name)
@@ -179,8 +180,10 @@ static int describe_column(const struct data_place *at, const struct node *n, st
         return node_error(n, e, "column '%s' is one of several labels, which must be numbers", name);
     if (column->is_label && column->encoded)
         return node_key_error(n, "encoding", e, "the label is a class number; remove 'encoding'");
+    if (column->is_label && column->oov > 0)
+        return node_key_error(n, "numOovIndices", e, "the label is a class number; remove 'numOovIndices'");
     if (column->one_hot && !column->is_label)
-        column->count = MAX(column->vocabulary.n, 1); /* a vocabulary may still have to be learned */
+        column->count = MAX(column->vocabulary.n, 1) + column->oov; /* a vocabulary may still have to be learned */
     bool feature = !column->is_label && !column->is_weight;
     return feature && !node_present(&at->spec->drop_columns) ? add_feature(c, column, e) : 0;
 }
@@ -219,7 +222,7 @@ static int check_encodings(const struct data_place *at, const struct data_column
         if (one->type != COLUMN_CATEGORY || one->encoded || one->is_label || one->is_weight)
             continue;
         first = first != NULL ? first : one;
-        as_words += MAX(one->vocabulary.n, 1) - 1;
+        as_words += MAX(one->vocabulary.n, 1) + one->oov - 1;
         learned = learned || one->learns_words;
     }
     if (first == NULL)
@@ -499,6 +502,8 @@ static uint64_t column_hash(const struct data_column *c)
     h = hash64_mix(h, c->place);
     if (c->one_hot)
         h = hash64_mix(h, c->count);
+    if (c->oov > 0)
+        h = hash64(&c->oov, sizeof(c->oov), h);
     if (c->missing == MISSING_DROP)
         h = hash64_mix(h, true);
     for (size_t i = 0; c->type == COLUMN_DATE && i < c->count; i++)

@@ -27,10 +27,11 @@ struct data_column {
     bool used;      /* used as a feature, a label or the weight; else ignored */
     bool is_label, is_weight;
     size_t place;          /* of its first number within the example's features, or within its labels */
-    struct map vocabulary; /* category: word -> its number + 1 */
+    struct map vocabulary; /* category: word -> its place + 1 */
     bool learns_words;     /* category: its vocabulary is that of the data, and not known yet */
     bool one_hot, encoded; /* category: one_hot: `count` numbers, of which the word's is 1; else its number. encoded:
                               the job has chosen */
+    size_t oov; /* category: 1: other words are numbered 0, and those of the vocabulary from 1; 0: they are errors */
     bool has_default;
     double fallback;                       /* csv: of a missing value */
     enum data_missing missing;             /* csv: what becomes of an example without its value */
@@ -76,7 +77,7 @@ MUST_USE int column_read_default(const struct node *n, struct data_column *c, st
 /* Something of a csv column is still to be learned from data.train (csv_learn.h): its words, or what stands for a
  * missing value. */
 bool column_learns(const struct data_column *c);
-/* The number of a word; -1: not in the vocabulary. */
+/* The number of a word of the vocabulary; -1: it is none. */
 int64_t column_word(const struct data_column *c, const char *word);
 /* Hash of everything here that affects values. */
 uint64_t columns_hash(const struct data_columns *c);

@@ -110,6 +110,21 @@ static int read_encoding(const struct node *n, struct data_column *c, struct err
     return 0;
 }
 
+/* As of Keras's StringLookup. */
+static int read_oov(const struct node *n, struct data_column *c, struct err *e)
+{
+    struct node oov = node_get(n, "numOovIndices");
+    int64_t count = 0;
+    if (!node_present(&oov))
+        return 0;
+    if (c->type != COLUMN_CATEGORY)
+        return node_key_error(n, "numOovIndices", e, "is for columns of type category");
+    if (node_i64(&oov, 0, 1, &count, e) < 0)
+        return -1;
+    c->oov = (size_t)count;
+    return 0;
+}
+
 /* date: the numbers, and how it is written. */
 static int read_date(const struct node *n, struct data_column *c, struct err *e)
 {
@@ -159,7 +174,7 @@ static int read_missing(const struct node *n, struct data_column *c, struct err 
 
 int column_read_csv(const struct node *n, struct data_column *c, struct err *e)
 {
-    static const char *const KEYS[] = { "name",  "type",   "vocabulary", "encoding",
+    static const char *const KEYS[] = { "name",  "type",   "vocabulary", "encoding", "numOovIndices",
                                         "parts", "format", "default",    "missing" };
     static const char *const TYPES[] = { "float", "int", "category", "date" };
     static const enum column_type MEANING[] = { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_DATE };
@@ -176,5 +191,7 @@ int column_read_csv(const struct node *n, struct data_column *c, struct err *e)
         return node_key_error(n, "vocabulary", e, "is for columns of type category");
     if (c->type == COLUMN_DATE && read_date(n, c, e) < 0)
         return -1;
-    return read_encoding(n, c, e) < 0 || column_read_default(n, c, e) < 0 ? -1 : read_missing(n, c, e);
+    if (read_encoding(n, c, e) < 0 || read_oov(n, c, e) < 0 || column_read_default(n, c, e) < 0)
+        return -1;
+    return read_missing(n, c, e);
 }

@@ -77,6 +77,10 @@ static int take_value(const struct csv *c, const struct csv_place *place, const 
                          : csv_dialect_missing(&c->layout.dialect, &field);
     if (missing)
         return take_missing(place, &field, ret, e);
+    if (!found && column->oov > 0) {
+        *ret = 0;
+        return 0;
+    }
     if (!found || (number && fabs(v) > (double)FLT_MAX) || (column->type == COLUMN_INT && v != floor(v)))
         return csv_bad_value(&c->layout.dialect, place, &field, e);
     *ret = v;

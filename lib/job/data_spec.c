@@ -85,7 +85,8 @@ static const struct field ROWS[] = {
       .help = "The feature columns, in this order. csv: `{name: age, type: float}`; types are float, int, category "
               "(with a `vocabulary`, a list or `auto`, and `encoding`: `one_hot`, a number 0 or 1 for each word, or "
               "`int`, the word's "
-              "number) and date (with `parts` and `format`). tfrecord: `{name: image, type: float, shape: [28, 28]}`; "
+              "number; with `numOovIndices: 1` other words count as the first one, 0) and date (with `parts` and "
+              "`format`). tfrecord: `{name: image, type: float, shape: [28, 28]}`; "
               "types are float, int64, bytes, and image (PNG or JPEG). "
               "`default` replaces a missing value." },
     { "dropColumns", FIELD_LIST, DEST(drop_columns), .type_text = "list of names",
@@ -125,6 +126,7 @@ static const struct field CSV_COLUMN[] = {
     { "vocabulary", FIELD_ANY, .help = "" },
     { "encoding", FIELD_CHOICE, .names = ENCODINGS, .nnames = COUNT_OF(ENCODINGS), .nworking = COUNT_OF(ENCODINGS),
       .help = "" },
+    { "numOovIndices", FIELD_INT, .min = 0, .max = 1, .help = "" },
     { "parts", FIELD_LIST, .help = "" },
     { "format", FIELD_STRING, .help = "" },
     { "default", FIELD_ANY, .help = "" },
@@ -147,17 +149,21 @@ static bool is_label(const struct data_spec *d, const char *name)
     return name != NULL && map_get(&d->label_names, name) != NULL;
 }
 
-/* A category feature has an encoding; the label is always a class number. */
+/* How a category feature becomes numbers; the label is always a class number. */
 static int check_encoding(const struct data_spec *d, const struct node *column, bool category, struct err *e)
 {
-    struct node encoding = node_get(column, "encoding"), name = node_get(column, "name");
+    static const char *const KEYS[] = { "encoding", "numOovIndices" };
+    struct node name = node_get(column, "name");
 
-    if (!node_present(&encoding))
-        return 0;
-    if (!category)
-        return node_error(&encoding, e, "only a column of type category has an encoding");
-    if (is_label(d, json_string_value(name.v)))
-        return node_error(&encoding, e, "the label is a class number; remove 'encoding'");
+    for (size_t i = 0; i < COUNT_OF(KEYS); i++) {
+        struct node n = node_get(column, KEYS[i]);
+        if (!node_present(&n))
+            continue;
+        if (!category)
+            return node_error(&n, e, "only a column of type category has '%s'", KEYS[i]);
+        if (is_label(d, json_string_value(name.v)))
+            return node_error(&n, e, "the label is a class number; remove '%s'", KEYS[i]);
+    }
     return 0;
 }
 
@@ -247,13 +253,19 @@ static bool label_is_number(const struct data_spec *d)
     return false;
 }
 
+static size_t oov_of(const struct node *column)
+{
+    struct node oov = node_get(column, "numOovIndices");
+    return (size_t)json_integer_value(oov.v);
+}
+
 /* Of a column, before a category has its encoding. */
 static size_t numbers_of(const struct node *column)
 {
     struct node vocabulary = node_get(column, "vocabulary"), encoding = node_get(column, "encoding"),
                 type = node_get(column, "type"), parts = node_get(column, "parts");
     if (str_eq(json_string_value(encoding.v), "one_hot"))
-        return node_size(&vocabulary);
+        return node_size(&vocabulary) + oov_of(column);
     if (!str_eq(json_string_value(type.v), "date"))
         return 1;
     return node_present(&parts) ? node_size(&parts) : DATE_DEFAULT_PARTS;
@@ -280,7 +292,7 @@ int data_spec_check_encodings(const struct data_spec *d, struct err *e)
         learned = learned || json_is_string(vocabulary.v);
         if (!node_present(&vocabulary) || node_present(&encoding))
             continue;
-        words += node_size(&vocabulary) - 1;
+        words += node_size(&vocabulary) + oov_of(&column) - 1;
         first = first.v == NULL ? column : first;
     }
     if (first.v == NULL)

@@ -390,6 +390,11 @@ START_TEST(fingerprint_changes_with_content_name_and_options)
                            "'%m/%d', default: 01/02}]\n"),
         fingerprint_of(&p, "format: csv\nfiles: d.csv\ncolumns: [{name: a, type: date, parts: [month], format: "
                            "'%d/%m', default: 02/01}]\n"),
+        fingerprint_of(
+            &p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: category, vocabulary: [1, 3], encoding: int}]\n"),
+        fingerprint_of(&p,
+                       "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: category, vocabulary: [1, 3], encoding: "
+                       "int, numOovIndices: 1}]\n"),
         0,
     };
     put_text(&p, "t.csv", "a,b\n1,2\n3,5\n");
