@@ -19,7 +19,7 @@ K = importlib.import_module(NAME)
 OLD = NAME == "tf_keras"
 L = K.layers
 # What an object cannot be made without.
-NEEDED = {"Dense": {"units": 3}, "Reshape": {"target_shape": (2, 2)}, "Activation": {"activation": "tanh"},
+NEEDED = {"Embedding": {"input_dim": 5, "output_dim": 3}, "Dense": {"units": 3}, "Reshape": {"target_shape": (2, 2)}, "Activation": {"activation": "tanh"},
           "Dot": {"axes": -1}, "Dropout": {"rate": 0.25}, "Rescaling": {"scale": 0.5}, "Conv1D": {"filters": 3, "kernel_size": 2},
           "Conv2D": {"filters": 3, "kernel_size": 2}, "AveragePooling1D": {"pool_size": 2}, "AveragePooling2D": {"pool_size": 2},
           "Conv1DTranspose": {"filters": 3, "kernel_size": 2}, "Conv2DTranspose": {"filters": 3, "kernel_size": 2},
@@ -69,6 +69,7 @@ OTHER = {
                                                                        "crop_to_aspect_ratio": True}],
     "MaxPooling1D": [{"pool_size": 3, "strides": 1, "padding": "same"}], "AveragePooling1D": [{"pool_size": 3, "strides": 1}],
     "MaxPooling2D": [{"pool_size": (3, 2), "strides": (1, 2), "padding": "same"}], "AveragePooling2D": [{"pool_size": 3, "padding": "same"}],
+    "Embedding": [{"input_dim": 5, "output_dim": 3, "embeddings_initializer": "he_uniform", "embeddings_regularizer": "l2"}],
     "GlobalMaxPooling1D": [{"keepdims": True}], "GlobalMaxPooling2D": [{"keepdims": True}],
     "GlobalAveragePooling1D": [{"keepdims": True}], "GlobalAveragePooling2D": [{"keepdims": True}],
     "ZeroPadding1D": [{"padding": (2, 0)}], "ZeroPadding2D": [{"padding": (2, 1)}, {"padding": ((1, 0), (2, 3))}],
@@ -92,7 +93,8 @@ ONLY_HERE = {"Counting"}  # an optimizer of ours
 DROPPED = {"registered_name", "module", "build_config", "keras_version", "backend", "name", "renorm", "renorm_clipping",
            "renorm_momentum", "input_axes", "output_axes", "quantization_config", "activity_regularizer", "ema_momentum",
            "ema_overwrite_frequency", "jit_compile", "is_legacy_optimizer", "loss_scale_factor", "gradient_accumulation_steps", "use_ema",
-           "fn", "sparse", "ragged", "optional", "build_input_shape", "noise_shape", "dtype", "data_format", "rms_scaling"}
+           "fn", "sparse", "ragged", "optional", "build_input_shape", "noise_shape", "dtype", "data_format", "rms_scaling", "input_length",
+           "batch_input_shape"}
 
 
 SAME = {("thresholds", None): 0.5, ("reduction", "auto"): "sum_over_batch_size"}  # what None and auto stand for
@@ -132,6 +134,8 @@ def model_cases():
     for name in classes("Initializers"):
         if name != "Constant":
             yield f"initializer {name}", sequential([L.Dense(2, kernel_initializer=name)])
+    embedding = L.Embedding(5, 3, mask_zero=True)
+    yield "a mask", sequential([embedding, L.Dropout(0.5), L.GlobalAveragePooling1D(), L.Dense(2)])
     yield "a functional chain", chain()
 
 
