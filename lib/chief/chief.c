@@ -491,6 +491,8 @@ int chief_run(struct chief *c, struct err *e)
         return finished < 0 ? -1 : chief_already_finished(c, step, e);
     if (chief_initialise_ps(c, generation_seen(c), &failure) == 0 && run_loop(c, &failure) == 0)
         return 0;
+    if (err_is(&failure, ERR_FENCED) && c->superseded.code == ERR_NONE) /* a ps has refused a call */
+        (void)!chief_superseded(c, &failure, &failure);
     if (err_is(&failure, ERR_REFUSED) && output_dir_finished(c->config.output_dir, c->config.job_uid, &step, NULL) == 1)
         (void)err_set(&failure, ERR_FENCED, "another chief has ended the job in the meantime");
     if (e != NULL)

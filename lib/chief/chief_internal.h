@@ -98,6 +98,8 @@ MUST_USE int chief_take_lead(struct chief *c, uint64_t seen, struct err *e);
 MUST_USE int chief_confirm_file(struct chief *c, bool complete, struct err *e);
 /* According to the ps. */
 MUST_USE int chief_confirm_ps_set(struct chief *c, const struct ps_set_view *view, struct err *e);
+/* Another chief is in charge, as `why` shows: returns -1 with the error that ends this one, and keeps it. */
+MUST_USE int chief_superseded(struct chief *c, const struct err *why, struct err *e);
 MUST_USE int chief_initialise_ps(struct chief *c, uint64_t seen, struct err *e); /* waits for the ps, bounded */
 /* chief_step.c: synchronous training, where a checkpoint is of one step of all segments */
 /* While the chief waits for something else: what the ps have applied, at which step all are (*ret_step), and which

@@ -174,8 +174,8 @@ static struct generation own_generation(const struct chief *c)
                     : (struct generation){ 0 };
 }
 
-/* Another chief is in charge: of this job, or of a job with the same volume? */
-static int set_superseded(struct chief *c, const struct err *why, struct err *e)
+/* Of this job, or of a job with the same volume? */
+int chief_superseded(struct chief *c, const struct err *why, struct err *e)
 {
     const char *dir = c->config.output_dir;
     auto_free char *uid = NULL;
@@ -224,7 +224,7 @@ int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e)
     struct generation taken;
     struct err cause = { 0 };
     if (claim_generation(c, MAX(seen, c->generation), &taken, &cause) < 0)
-        return err_is(&cause, ERR_FENCED) ? set_superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
+        return err_is(&cause, ERR_FENCED) ? chief_superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
     c->generation = taken.number;
     if (!c->leads)
         remove_temporaries(c);
@@ -278,7 +278,7 @@ int chief_confirm_file(struct chief *c, bool complete, struct err *e)
                       c->config.members ? "workers" : "ps");
     else if (generation_put_back(dir, &mine, &cause) == 0)
         return 0;
-    return err_is(&cause, ERR_FENCED) ? set_superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
+    return err_is(&cause, ERR_FENCED) ? chief_superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
 }
 
 static const char *chief_holder(const struct chief *c)
@@ -295,7 +295,7 @@ int chief_confirm_ps_set(struct chief *c, const struct ps_set_view *view, struct
     else if (view->other_chief != 0)
         (void)err_set(&cause, ERR_FENCED, "%s has generation %llu from another chief (incarnation %016llx)",
                       chief_holder(c), (unsigned long long)c->generation, (unsigned long long)view->other_chief);
-    return cause.code == ERR_NONE ? 0 : set_superseded(c, &cause, e);
+    return cause.code == ERR_NONE ? 0 : chief_superseded(c, &cause, e);
 }
 
 /* ---- initialising the ps ---- */

@@ -241,7 +241,7 @@ static int check_answer(const struct ps_set *f, size_t ps, const struct shard_in
     if (check_owner(f, ps, i, e) < 0)
         return -1;
     if (i->generation > generation)
-        return err_set(e, ERR_FENCED, "%s is at generation %llu, this chief at %llu: a newer chief is in charge",
+        return err_set(e, ERR_FENCED, "%s is at generation %llu, this chief at %llu",
                        params_holder(f->params, ps, name), (unsigned long long)i->generation,
                        (unsigned long long)generation);
     if (other_chief(f, i) != 0)

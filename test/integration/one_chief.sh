@@ -57,7 +57,9 @@ test_two_chiefs_at_once() { # one of them leads; the other is restarted by its s
     dir=$base
 }
 
-test_a_chief_that_slept() { # it continues when a newer one leads and the ps, which knew that one, has lost its state
+# It continues when a newer one leads and the ps, which knew that one, has lost its state: before the ps is back, or with
+# `served` once the newer one has restored it.
+chief_that_slept() {
     counting_job 100
     replica_file
     local ps old new worker second
@@ -83,9 +85,10 @@ test_a_chief_that_slept() { # it continues when a newer one leads and the ps, wh
     kill -9 $ps
     wait $ps 2>/dev/null
     rm "$dir/paced"
-    kill -CONT $old
+    [ $# -gt 0 ] || kill -CONT $old
     replica ps 0 2 >"$dir/ps-again" 2>&1 &
     ps=$!
+    [ $# = 0 ] || { wait_for 60 grep -q 'serving: generation 3' "$dir/ps-again"; kill -CONT $old; }
     ends 138 "the chief that slept" $old
     want_line 'a newer chief is in charge' "$dir/old"
     ends 0 "the newer chief" $new
@@ -94,6 +97,8 @@ test_a_chief_that_slept() { # it continues when a newer one leads and the ps, wh
     want_count $((100 * batches))
     no_leftovers
 }
+test_a_chief_that_slept() { chief_that_slept; }
+test_a_chief_that_slept_until_the_ps_serve() { chief_that_slept served; }
 
 # The single machine of counting_job, killed when it has saved at least two checkpoints. It saves so often that it
 # cannot end before; a run that continues it does not.

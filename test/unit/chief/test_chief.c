@@ -149,6 +149,7 @@ START_TEST(a_chief_that_leads_leaves_when_a_newer_one_came)
     ck_ok_e(chief_initialise_ps(new.chief, 0, &e));
     thread_join(&old.thread);
     ck_assert_msg(old.result == -1 && err_is(&old.error, ERR_FENCED), "%s", old.error.msg);
+    ck_assert_msg(str_ends(old.error.msg, ": a newer chief is in charge"), "%s", old.error.msg);
     leader_close(&old);
     leader_close(&new);
     ps_close(&ps);

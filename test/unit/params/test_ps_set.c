@@ -178,7 +178,7 @@ START_TEST(a_newer_generation_is_noticed_and_not_overruled)
     AUTO_FINI(ps_set_view) v = look(&w);
     ck_assert_uint_eq(v.highest_generation, 5);
     ck_fails(ps_set_initialise(w.ps_set, 4, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e),
-             ERR_FENCED, "newer chief");
+             ERR_FENCED, "is at generation 5, this chief at 4");
     world_close(&w);
 }
 END_TEST
