@@ -196,13 +196,13 @@ void op_pool_backward(const struct op_ctx *c)
 
 /* ---- without padding ---- */
 
-/* Of one example: steps that are not padding. 0: all are. */
-static size_t pool_count_steps(const float *mask, size_t steps)
+/* The weight of a step that is not padding in the mean of its example. */
+static float pool_share(const float *mask, size_t steps)
 {
     size_t n = 0;
     for (size_t i = 0; i < steps; i++)
         n += mask[i] != 0 ? 1 : 0;
-    return n;
+    return 1.0F / (float)MAX(n, (size_t)1);
 }
 
 /* The mask is input 1: 0 where a step is padding. An example of padding alone gives zeros. */
@@ -216,7 +216,7 @@ static void pool_average_masked(const struct op_ctx *c)
         for (size_t i = 0; i < steps; i++)
             if (mask[i] != 0)
                 kernel_add(x + i * channels, y, channels);
-        kernel_affine(y, 1.0F / (float)MAX(pool_count_steps(mask, steps), (size_t)1), 0.0F, y, channels);
+        kernel_affine(y, pool_share(mask, steps), 0.0F, y, channels);
     }
 }
 
@@ -230,7 +230,7 @@ static void pool_average_masked_backward(const struct op_ctx *c)
     memset(c->dx[0], 0, c->n * steps * channels * sizeof(float));
     for (size_t e = 0; e < c->n; e++) {
         const float *mask = c->x[1] + e * steps, *dy = c->dy + e * channels;
-        float share = 1.0F / (float)MAX(pool_count_steps(mask, steps), (size_t)1);
+        float share = pool_share(mask, steps);
         for (size_t i = 0; i < steps; i++)
             if (mask[i] != 0)
                 kernel_affine(dy, share, 0.0F, c->dx[0] + (e * steps + i) * channels, channels);
