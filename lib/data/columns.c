@@ -178,10 +178,9 @@ static int describe_column(const struct data_place *at, const struct node *n, st
         return node_error(n, e, "column '%s' is the label, which must be numbers or words, not dates", name);
     if (column->is_label && c->n_labels > 1 && column->type == COLUMN_CATEGORY && at->spec->outputs.n == 0)
         return node_error(n, e, "column '%s' is one of several labels, which must be numbers", name);
-    if (column->is_label && column->encoded)
-        return node_key_error(n, "encoding", e, "the label is a class number; remove 'encoding'");
-    if (column->is_label && column->oov > 0)
-        return node_key_error(n, "numOovIndices", e, "the label is a class number; remove 'numOovIndices'");
+    const char *of_feature = column->encoded ? "encoding" : column->oov > 0 ? "numOovIndices" : NULL;
+    if (column->is_label && of_feature != NULL)
+        return node_key_error(n, of_feature, e, "the label is a class number; remove '%s'", of_feature);
     if (column->one_hot && !column->is_label)
         column->count = MAX(column->vocabulary.n, 1) + column->oov; /* a vocabulary may still have to be learned */
     bool feature = !column->is_label && !column->is_weight;
