@@ -125,7 +125,7 @@ START_TEST(numbers_that_have_a_row)
 END_TEST
 
 /* Two tables read one input: the smaller one decides. Each input has its own. Their vectors are joined by
- * keras.ops.concatenate(), which is no operation on masks here. */
+ * keras.ops.concatenate(), which here computes no mask. */
 START_TEST(each_input_has_its_range)
 {
     AUTO(model) *m = yaml_model(
