@@ -210,7 +210,7 @@ static int drop_columns(const struct data_place *at, struct data_columns *c, str
     return 0;
 }
 
-/* The error of data_spec_check_encodings(), for a job whose label is a number. */
+/* The error of columns_check_encodings(), for a job whose label is a number. */
 static int check_encodings(const struct data_place *at, const struct data_columns *c, struct err *e)
 {
     const struct data_column *first = NULL;

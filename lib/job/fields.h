@@ -62,10 +62,9 @@ extern const struct field_table JOB_FIELDS;  /* base: struct job */
 extern const struct field_table DATA_FIELDS; /* base: struct data_spec */
 
 /* data_spec.c: the check of DATA_FIELDS, and the release of what it allocated. */
-/* A category column that is a feature states its encoding, unless the model takes categories' numbers. */
-MUST_USE int data_spec_check_encodings(const struct data_spec *d, struct err *e);
 int data_spec_check(void *base, const struct node *n, struct err *e);
 void data_spec_fini(struct data_spec *d);
+bool data_spec_has_label(const struct data_spec *d, const char *name); /* name NULL: it has not */
 
 /* job_check.c: rules over several fields, once all are read. */
 MUST_USE int job_check(struct job *j, struct err *e);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "job/cluster.h"
+#include "job/columns_check.h"
 #include "job/device.h"
 #include "job/fields.h"
 #include "job/pod_template.h"
@@ -199,9 +200,9 @@ static int check_encodings(struct job *j, struct err *e)
     if (!j->has_model)
         return 0;
     j->train.categories_are_int = j->validation.categories_are_int = takes_categories(j);
-    if (data_spec_check_encodings(&j->train, e) < 0)
+    if (columns_check_encodings(&j->train, e) < 0)
         return -1;
-    return j->validation.present ? data_spec_check_encodings(&j->validation, e) : 0;
+    return j->validation.present ? columns_check_encodings(&j->validation, e) : 0;
 }
 
 /* ---- fit, checkpoint, summaries ---- */
