@@ -14,6 +14,7 @@ void columns_fini(struct data_columns *c)
     for (size_t i = 0; i < c->n; i++) {
         free(c->c[i].name);
         free(c->c[i].format);
+        free(c->c[i].fallback_text);
         map_fini(&c->c[i].vocabulary);
     }
     free(c->c);
@@ -29,7 +30,13 @@ bool column_learns(const struct data_column *c)
 int64_t column_word(const struct data_column *c, const char *word)
 {
     int64_t place = (int64_t)(intptr_t)map_get(&c->vocabulary, word) - 1;
-    return place < 0 ? -1 : place + (int64_t)c->oov;
+    return place < 0 ? -1 : place + (int64_t)(c->mask + c->oov);
+}
+
+size_t column_words(const struct data_column *c)
+{
+    bool known = (c->type == COLUMN_CATEGORY || c->type == COLUMN_TEXT) && !c->learns_words;
+    return known ? c->mask + c->oov + c->vocabulary.n : 0;
 }
 
 static int64_t find_column(const struct data_columns *c, const char *name)
@@ -152,6 +159,22 @@ static int some_features(const struct data_place *at, const struct data_columns 
     return c->features > 0 ? 0 : data_error(at, "columns", e, "no column is left for the features");
 }
 
+static const char *type_name(enum column_type type)
+{
+    static const char *const NAMES[] = {
+        [COLUMN_FLOAT] = "float", [COLUMN_INT] = "int",   [COLUMN_CATEGORY] = "category", [COLUMN_BYTES] = "bytes",
+        [COLUMN_DATE] = "date",   [COLUMN_TEXT] = "text", [COLUMN_IMAGE] = "image",
+    };
+    return NAMES[type];
+}
+
+/* With words that still have to be learned it has one, so that no width is 0. */
+static void set_width(struct data_column *c)
+{
+    if (c->encoding != COLUMN_INT_ENCODING)
+        c->count = MAX(c->vocabulary.n, 1) + c->oov;
+}
+
 /* One of spec.columns. */
 static int describe_column(const struct data_place *at, const struct node *n, struct data_columns *c, struct err *e)
 {
@@ -171,18 +194,19 @@ static int describe_column(const struct data_place *at, const struct node *n, st
         return -1;
     if (column->dropped)
         return node_error(&name_node, e, "column '%s' is one of dropColumns, too", name);
-    if (column->is_weight && (column->type == COLUMN_CATEGORY || column->type == COLUMN_DATE))
+    if (column->is_weight && column->type != COLUMN_FLOAT && column->type != COLUMN_INT)
         return node_error(n, e, "column '%s' is the weight of examples and must be a number, not a %s", name,
-                          column->type == COLUMN_DATE ? "date" : "category");
-    if (column->is_label && column->type == COLUMN_DATE)
-        return node_error(n, e, "column '%s' is the label, which must be numbers or words, not dates", name);
+                          type_name(column->type));
+    if (column->is_label && (column->type == COLUMN_DATE || column->type == COLUMN_TEXT))
+        return node_error(n, e, "column '%s' is the label, which must be numbers or words, not %ss", name,
+                          type_name(column->type));
     if (column->is_label && c->n_labels > 1 && column->type == COLUMN_CATEGORY && at->spec->outputs.n == 0)
         return node_error(n, e, "column '%s' is one of several labels, which must be numbers", name);
     const char *of_feature = column->encoded ? "encoding" : column->oov > 0 ? "numOovIndices" : NULL;
     if (column->is_label && of_feature != NULL)
         return node_key_error(n, of_feature, e, "the label is a class number; remove '%s'", of_feature);
-    if (column->one_hot && !column->is_label)
-        column->count = MAX(column->vocabulary.n, 1) + column->oov; /* a vocabulary may still have to be learned */
+    if (!column->is_label)
+        set_width(column);
     bool feature = !column->is_label && !column->is_weight;
     return feature && !node_present(&at->spec->drop_columns) ? add_feature(c, column, e) : 0;
 }
@@ -338,14 +362,14 @@ void columns_names(const struct data_columns *c, struct column_names *ret)
     free(labels);
 }
 
-/* A label or weight is never replaced; only a column of type float has a mean. */
+/* A label, a weight or a text is never replaced; only a column of type float has a mean. */
 static void settle_missing(struct data_columns *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct data_column *one = &c->c[i];
         if (!data_missing_is_learned(one->missing))
             continue;
-        if (one->is_label || one->is_weight)
+        if (one->is_label || one->is_weight || one->type == COLUMN_TEXT)
             one->missing = MISSING_ERROR;
         else if (one->type != COLUMN_FLOAT)
             one->missing = MISSING_MODE;
@@ -494,14 +518,23 @@ int columns_of_spec(const struct data_place *at, struct data_columns *ret, struc
     return 0;
 }
 
+static uint64_t text_hash(const struct data_column *c, uint64_t h)
+{
+    const size_t form[] = { c->encoding, c->text.standardize, c->text.split, c->count };
+    const char *fallback = c->fallback_text != NULL ? c->fallback_text : "";
+    return hash64(fallback, strlen(fallback), hash64(form, sizeof(form), h));
+}
+
 static uint64_t column_hash(const struct data_column *c)
 {
     const struct map_slot *word;
     uint64_t h = hash64(c->name, strlen(c->name), (uint64_t)c->type * 4 + (c->used ? 2 : 0) + c->has_default);
     h = hash64_mix(h, c->place);
-    if (c->one_hot)
+    if (c->encoding != COLUMN_INT_ENCODING)
         h = hash64_mix(h, c->count);
-    if (c->oov > 0)
+    if (c->type == COLUMN_TEXT)
+        h = text_hash(c, h);
+    else if (c->oov > 0)
         h = hash64(&c->oov, sizeof(c->oov), h);
     if (c->missing == MISSING_DROP)
         h = hash64_mix(h, true);

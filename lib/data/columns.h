@@ -5,6 +5,7 @@
  *       - {name: sex, type: category, vocabulary: [female, male], default: male}
  *       - {name: age, type: float, default: 29.7}   # default: what a missing value counts as
  *       - {name: sailed, type: date, parts: [month, dayofweek], format: "%d.%m.%Y"}
+ *       - {name: review, type: text, vocabulary: [the, and], outputSequenceLength: 200}
  *     label: survived                               # name or index; -1 is the last column
  *
  * The label may be described among the columns too; when nothing else is, all others of a csv are features. With
@@ -17,7 +18,7 @@
 #include "data/files.h"
 #include "data/image.h"
 
-enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_BYTES, COLUMN_DATE, COLUMN_IMAGE };
+enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_BYTES, COLUMN_DATE, COLUMN_TEXT, COLUMN_IMAGE };
 
 struct data_column {
     char *name;
@@ -27,22 +28,26 @@ struct data_column {
     bool used;      /* used as a feature, a label or the weight; else ignored */
     bool is_label, is_weight;
     size_t place;          /* of its first number within the example's features, or within its labels */
-    struct map vocabulary; /* category: word -> its place + 1 */
-    bool learns_words;     /* category: its vocabulary is that of the data, and not known yet */
-    bool one_hot, encoded; /* category: one_hot: `count` numbers, of which the word's is 1; else its number. encoded:
-                              the job has chosen */
-    size_t oov; /* category: 1: other words are numbered 0, and those of the vocabulary from 1; 0: they are errors */
+    struct map vocabulary; /* category, text: word -> its place + 1 */
+    bool learns_words;     /* its vocabulary is that of the data, and not known yet */
+    size_t max_tokens;     /* the numbers of words that it then has at most; 0: no limit */
+    enum column_encoding encoding;
+    bool encoded;          /* the job has chosen it */
+    size_t oov;            /* other words are the number before those of the vocabulary; 0: they are errors */
+    size_t mask;           /* text, int: 1: the number 0 is for what follows the end of a text */
+    struct text_form text; /* text: how it becomes tokens */
     bool has_default;
     double fallback;                       /* csv: of a missing value */
+    char *fallback_text;                   /* text */
     enum data_missing missing;             /* csv: what becomes of an example without its value */
     enum date_part parts[DATE_PART_COUNT]; /* date: its `count` numbers */
     char *format;                          /* date: NULL: ISO 8601 */
     struct shape shape;                    /* tfrecord */
     struct image_form image;               /* image: what its bytes become; the same as the shape */
-    size_t count;                          /* numbers an example; in csv 1, but for one_hot and dates */
+    size_t count;                          /* numbers an example; in csv mostly 1 */
 };
 
-enum { COLUMNS_MAX = 1 << 20, VOCABULARY_WORD_MAX = 255 };
+enum { COLUMNS_MAX = 1 << 20 };
 struct data_columns {
     struct data_column *c;
     size_t n;
@@ -77,8 +82,10 @@ MUST_USE int column_read_default(const struct node *n, struct data_column *c, st
 /* Something of a csv column is still to be learned from data.train (csv_learn.h): its words, or what stands for a
  * missing value. */
 bool column_learns(const struct data_column *c);
-/* The number of a word of the vocabulary; -1: it is none. */
+/* The number of a word of the vocabulary; -1: it is none. With c->oov that of all others is c->mask. */
 int64_t column_word(const struct data_column *c, const char *word);
+/* The numbers that the words of the column have, from 0; 0: it has no words, or they are not known yet. */
+size_t column_words(const struct data_column *c);
 /* Hash of everything here that affects values. */
 uint64_t columns_hash(const struct data_columns *c);
 

@@ -33,6 +33,18 @@ static int word_of(const struct node *n, struct buf *ret, struct err *e)
     return 0;
 }
 
+/* What Keras's get_vocabulary() has before the words of a text: "" and "[UNK]". */
+static size_t special_words(const struct node *words)
+{
+    static const char *const SPECIAL[] = { "", "[UNK]" };
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT_OF(SPECIAL); i++) {
+        struct node item = node_item(words, n);
+        n += n < node_size(words) && str_eq(json_string_value(item.v), SPECIAL[i]);
+    }
+    return n;
+}
+
 static int read_vocabulary(const struct node *n, struct data_column *c, struct err *e)
 {
     struct node words = node_get(n, "vocabulary");
@@ -40,18 +52,19 @@ static int read_vocabulary(const struct node *n, struct data_column *c, struct e
     if (c->learns_words)
         return 0;
     if (!node_present(&words) || node_size(&words) == 0)
-        return node_error(n, e, "column '%s' is a category and needs its words: vocabulary: [...]", c->name);
+        return node_error(n, e, "column '%s' is a %s and needs its words: vocabulary: [...]", c->name,
+                          c->type == COLUMN_TEXT ? "text" : "category");
     if (node_array(&words, e) < 0)
         return -1;
 
     AUTO_FINI(buf) word = BUF_INIT;
-    for (size_t i = 0; i < node_size(&words); i++) {
+    for (size_t i = c->type == COLUMN_TEXT ? special_words(&words) : 0; i < node_size(&words); i++) {
         struct node item = node_item(&words, i);
         if (word_of(&item, &word, e) < 0)
             return -1;
         if (map_get(&c->vocabulary, word.data) != NULL)
             return node_error(&item, e, "'%s' is in the vocabulary twice", word.data);
-        map_put(&c->vocabulary, word.data, (void *)(intptr_t)(i + 1));
+        map_put(&c->vocabulary, word.data, (void *)(intptr_t)(c->vocabulary.n + 1));
     }
     return 0;
 }
@@ -86,6 +99,13 @@ int column_read_default(const struct node *n, struct data_column *c, struct err 
     }
     if (c->type == COLUMN_DATE)
         return read_default_date(&value, c, e);
+    if (c->type == COLUMN_TEXT) {
+        const char *text;
+        if (node_str(&value, &text, e) < 0)
+            return -1;
+        c->fallback_text = xstrdup(text);
+        return 0;
+    }
     if (node_f64(&value, &c->fallback, e) < 0)
         return -1;
     if (c->type == COLUMN_INT && c->fallback != floor(c->fallback))
@@ -96,32 +116,46 @@ int column_read_default(const struct node *n, struct data_column *c, struct err 
 
 static int read_encoding(const struct node *n, struct data_column *c, struct err *e)
 {
-    static const char *const ENCODINGS[] = { "one_hot", "int" };
     struct node encoding = node_get(n, "encoding");
     size_t i;
     if (!node_present(&encoding))
         return 0;
-    if (c->type != COLUMN_CATEGORY)
-        return node_key_error(n, "encoding", e, "is for columns of type category");
-    if (node_enum(&encoding, ENCODINGS, COUNT_OF(ENCODINGS), &i, e) < 0)
+    if (node_enum(&encoding, COLUMN_ENCODING_NAMES, COLUMN_ENCODING_COUNT, &i, e) < 0)
         return -1;
     c->encoded = true;
-    c->one_hot = i == 0;
+    c->encoding = (enum column_encoding)i;
     return 0;
 }
 
 /* As of Keras's StringLookup. */
-static int read_oov(const struct node *n, struct data_column *c, struct err *e)
+static int read_words(const struct node *n, struct data_column *c, struct err *e)
 {
-    struct node oov = node_get(n, "numOovIndices");
-    int64_t count = 0;
-    if (!node_present(&oov))
-        return 0;
-    if (c->type != COLUMN_CATEGORY)
-        return node_key_error(n, "numOovIndices", e, "is for columns of type category");
-    if (node_i64(&oov, 0, 1, &count, e) < 0)
+    struct node oov = node_get(n, "numOovIndices"), max = node_get(n, "maxTokens");
+    int64_t count = 0, tokens = 0;
+    if ((node_present(&oov) && node_i64(&oov, 0, 1, &count, e) < 0) ||
+        (node_present(&max) && node_i64(&max, 3, VOCABULARY_LEARNED_MAX + 2, &tokens, e) < 0))
         return -1;
     c->oov = (size_t)count;
+    c->max_tokens = (size_t)tokens;
+    return read_vocabulary(n, c, e);
+}
+
+/* As of Keras's TextVectorization. */
+static int read_text(const struct node *n, struct data_column *c, struct err *e)
+{
+    struct node length = node_get(n, "outputSequenceLength"), standardize = node_get(n, "standardize"),
+                split = node_get(n, "split");
+    size_t how = STANDARDIZE_LOWER_AND_STRIP_PUNCTUATION, by = SPLIT_WHITESPACE;
+    int64_t count = 1;
+    c->oov = 1;
+    c->mask = c->encoding == COLUMN_INT_ENCODING;
+    if ((c->mask > 0 && node_i64(&length, 1, TEXT_LENGTH_MAX, &count, e) < 0) ||
+        (node_present(&standardize) &&
+         node_enum(&standardize, TEXT_STANDARDIZE_NAMES, STANDARDIZE_COUNT, &how, e) < 0) ||
+        (node_present(&split) && node_enum(&split, TEXT_SPLIT_NAMES, SPLIT_COUNT, &by, e) < 0))
+        return -1;
+    c->count = (size_t)count;
+    c->text = (struct text_form){ .standardize = (enum text_standardize)how, .split = (enum text_split)by };
     return 0;
 }
 
@@ -174,24 +208,17 @@ static int read_missing(const struct node *n, struct data_column *c, struct err 
 
 int column_read_csv(const struct node *n, struct data_column *c, struct err *e)
 {
-    static const char *const KEYS[] = { "name",  "type",   "vocabulary", "encoding", "numOovIndices",
-                                        "parts", "format", "default",    "missing" };
-    static const char *const TYPES[] = { "float", "int", "category", "date" };
-    static const enum column_type MEANING[] = { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_DATE };
+    static const char *const TYPES[] = { "float", "int", "category", "date", "text" };
+    static const enum column_type MEANING[] = { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_DATE, COLUMN_TEXT };
     size_t type = 0;
-    if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0)
-        return -1;
-    struct node type_node = node_get(n, "type"), words = node_get(n, "vocabulary");
+    struct node type_node = node_get(n, "type");
     if (node_present(&type_node) && node_enum(&type_node, TYPES, COUNT_OF(TYPES), &type, e) < 0)
         return -1;
     c->type = MEANING[type];
-    if (c->type == COLUMN_CATEGORY && read_vocabulary(n, c, e) < 0)
-        return -1;
-    if (c->type != COLUMN_CATEGORY && node_present(&words))
-        return node_key_error(n, "vocabulary", e, "is for columns of type category");
-    if (c->type == COLUMN_DATE && read_date(n, c, e) < 0)
-        return -1;
-    if (read_encoding(n, c, e) < 0 || read_oov(n, c, e) < 0 || column_read_default(n, c, e) < 0)
+    bool words = c->type == COLUMN_CATEGORY || c->type == COLUMN_TEXT;
+    if (read_encoding(n, c, e) < 0 || (words && read_words(n, c, e) < 0) ||
+        (c->type == COLUMN_DATE && read_date(n, c, e) < 0) || (c->type == COLUMN_TEXT && read_text(n, c, e) < 0) ||
+        column_read_default(n, c, e) < 0)
         return -1;
     return read_missing(n, c, e);
 }

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/rng.h"
+#include "data/column_row.h"
 #include "data/csv_cause.h"
 #include "data/csv_layout.h"
 #include "data/date.h"
@@ -60,9 +61,25 @@ static bool find_word(const struct data_column *c, const struct text_field *fiel
     return *ret >= 0;
 }
 
+/* What a field of text counts as. 1: as take_missing(). */
+static int take_text_value(const struct csv *c, const struct csv_place *place, const struct text_field *raw,
+                           struct column_value *ret, struct err *e)
+{
+    const char *fallback = place->column->fallback_text;
+    struct text_field field = text_trim(*raw);
+    ret->text = *raw;
+    if (!csv_dialect_missing(&c->layout.dialect, &field))
+        return 0;
+    if (fallback != NULL) {
+        const unsigned char *p = (const unsigned char *)fallback;
+        ret->text = (struct text_field){ .p = p, .end = p + strlen(fallback) };
+    }
+    return take_missing(place, &field, &ret->number, e);
+}
+
 /* The number that a field counts as. 1: as take_missing(). */
-static int take_value(const struct csv *c, const struct csv_place *place, const struct text_field *raw, double *ret,
-                      struct err *e)
+static int take_number(const struct csv *c, const struct csv_place *place, const struct text_field *raw, double *ret,
+                       struct err *e)
 {
     const struct data_column *column = place->column;
     struct text_field field = text_trim(*raw);
@@ -78,7 +95,7 @@ static int take_value(const struct csv *c, const struct csv_place *place, const 
     if (missing)
         return take_missing(place, &field, ret, e);
     if (!found && column->oov > 0) {
-        *ret = 0;
+        *ret = (double)column->mask;
         return 0;
     }
     if (!found || (number && fabs(v) > (double)FLT_MAX) || (column->type == COLUMN_INT && v != floor(v)))
@@ -90,42 +107,26 @@ static int take_value(const struct csv *c, const struct csv_place *place, const 
 /* What a record holds. */
 struct csv_row {
     const unsigned char *start; /* where it begins in the file */
-    float *x, *y;               /* x NULL: the values are not wanted. y: of several labels */
-    double label;               /* the only one */
-    float weight;
-    const struct data_column *rounded; /* the first `type: int` feature that a float does not hold; NULL: none */
-    double rounded_from;
+    bool wanted;                /* its values are put into `row` */
+    struct column_row row;
 };
 
-static inline void put_feature(const struct data_column *column, double v, struct csv_row *row)
+/* 1: as take_missing(). */
+static int take_value(const struct csv *c, const struct csv_place *place, const struct text_field *field,
+                      struct csv_row *row, struct err *e)
 {
-    float *x = row->x + column->place;
-    if (column->one_hot) {
-        memset(x, 0, column->count * sizeof(*x));
-        x[(size_t)v] = 1;
-        return;
-    }
-    if (column->type == COLUMN_DATE) {
-        date_parts(v, column->parts, column->count, x);
-        return;
-    }
-    *x = (float)v;
-    if (column->type == COLUMN_INT && row->rounded == NULL && (double)*x != v) {
-        row->rounded = column;
-        row->rounded_from = v;
-    }
-}
-
-static inline void put_row(const struct csv *c, const struct data_column *column, double v, struct csv_row *row)
-{
-    if (column->is_weight)
-        row->weight = (float)v;
-    else if (column->is_label && c->layout.columns.n_labels > 1)
-        row->y[column->place] = (float)v;
-    else if (column->is_label)
-        row->label = v;
-    else
-        put_feature(column, v, row);
+    const struct data_column *column = place->column;
+    struct column_value v = { .number = 0 };
+    int rc = column->type == COLUMN_TEXT ? take_text_value(c, place, field, &v, e)
+                                         : take_number(c, place, field, &v.number, e);
+    if (rc != 0)
+        return rc;
+    if (column->is_weight && !(v.number >= 0))
+        return csv_error_at(place->file, place->at, e,
+                            "column '%s': the weight of an example must be 0 or more, not %g", column->name, v.number);
+    if (row->wanted)
+        column_row_put(&c->layout.columns, column, &v, &row->row);
+    return 0;
 }
 
 /* The record at *p, which is not blank. 1: it lacks a value and is left out. */
@@ -139,7 +140,6 @@ static int take_record(const struct csv *c, const struct data_file *f, const uns
     for (size_t i = 0; i < c->layout.columns.n; i++) {
         const struct csv_place place = { .file = f, .at = *p, .column = &c->layout.columns.c[i] };
         struct text_field field;
-        double v = 0;
         if (more == TEXT_LAST)
             return csv_layout_wrong_count(&c->layout, &at, e);
         more = text_field(p, end, c->layout.dialect.delimiter, &field);
@@ -147,15 +147,10 @@ static int take_record(const struct csv *c, const struct data_file *f, const uns
             return csv_quote_error(f, *p, more, e);
         if (!place.column->used)
             continue;
-        int rc = take_value(c, &place, &field, &v, e);
+        int rc = take_value(c, &place, &field, row, e);
         if (rc < 0)
             return -1;
-        if (rc == 0 && place.column->is_weight && !(v >= 0))
-            return csv_error_at(f, place.at, e, "column '%s': the weight of an example must be 0 or more, not %g",
-                                place.column->name, v);
         left_out |= rc;
-        if (rc == 0 && row->x != NULL)
-            put_row(c, place.column, v, row);
     }
     return csv_layout_end(&c->layout, &at, p, more, e) < 0 ? -1 : left_out;
 }
@@ -170,7 +165,7 @@ static int take_example(const struct csv *c, const struct data_file *f, const un
         if (*p == csv_end_of(f))
             return 0;
         row->start = *p;
-        row->rounded = NULL;
+        row->row.rounded = NULL;
         rc = take_record(c, f, p, row, e);
         *left_out += rc == 1;
     }
@@ -186,26 +181,26 @@ static int csv_survey(void *user, const struct data_file *f, int64_t number, con
                       struct index_notes *notes, struct err *e)
 {
     const struct csv *c = user;
-    struct csv_row row = { .x = c->scratch, .y = c->scratch + c->layout.columns.features };
+    struct csv_row row = { .wanted = true, .row = { .x = c->scratch, .y = c->scratch + c->layout.columns.features } };
     int rc = take_example(c, f, p, &row, &notes->left_out, e);
     if (rc <= 0)
         return rc;
-    if (row.rounded != NULL && notes->rounded_at < 0) {
+    if (row.row.rounded != NULL && notes->rounded_at < 0) {
         notes->rounded_at = number;
-        notes->rounded = (int64_t)row.rounded->place;
-        notes->rounded_from = row.rounded_from;
+        notes->rounded = (int64_t)row.row.rounded->place;
+        notes->rounded_from = row.row.rounded_from;
     }
     if (c->layout.columns.n_labels != 1)
         return 1;
-    if (c->layout.columns.c[c->layout.columns.label].type == COLUMN_INT && !fits_int32(row.label))
-        return csv_error_at(f, row.start, e, "label %.0f does not fit 32 bits", row.label);
-    label_span_add(&notes->labels, row.label, number);
+    if (c->layout.columns.c[c->layout.columns.label].type == COLUMN_INT && !fits_int32(row.row.label))
+        return csv_error_at(f, row.start, e, "label %.0f does not fit 32 bits", row.row.label);
+    label_span_add(&notes->labels, row.row.label, number);
     return 1;
 }
 
 static int skip_example(const struct csv *c, const struct data_file *f, const unsigned char **p, struct err *e)
 {
-    struct csv_row row = { .x = NULL };
+    struct csv_row row = { .wanted = false };
     int64_t ignored = 0;
     return take_example(c, f, p, &row, &ignored, e) < 0 ? -1 : 0;
 }
@@ -224,7 +219,7 @@ static int csv_decode(const void *user, const struct data_file *f, int64_t numbe
                       void *y, float *w, struct err *e)
 {
     const struct csv *c = user;
-    struct csv_row row = { .x = x, .y = y };
+    struct csv_row row = { .wanted = true, .row = { .x = x, .y = y } };
     int64_t ignored = 0;
     int rc = take_example(c, f, p, &row, &ignored, e);
     if (rc == 0)
@@ -233,11 +228,11 @@ static int csv_decode(const void *user, const struct data_file *f, int64_t numbe
     if (rc < 0)
         return -1;
     if (w != NULL)
-        *w = row.weight;
+        *w = row.row.weight;
     if (c->records.integer_labels)
-        *(int32_t *)y = (int32_t)row.label;
+        *(int32_t *)y = (int32_t)row.row.label;
     else if (c->layout.columns.n_labels == 1)
-        *(float *)y = (float)row.label;
+        *(float *)y = (float)row.row.label;
     return 0;
 }
 
@@ -261,7 +256,7 @@ static void csv_place(const struct records *r, int64_t record, enum record_part 
     const struct csv *c = (const struct csv *)r;
     const struct indexed_file *f;
     const unsigned char *start;
-    struct csv_row row = { .x = NULL };
+    struct csv_row row = { .wanted = false };
     int64_t left_out = 0;
     struct err ignored;
     const struct data_column *of = columns_find(&c->layout.columns, part == RECORD_LABELS, i);
@@ -293,7 +288,7 @@ static int take_text(const struct csv *c, const struct data_file *f, const unsig
                      struct strlist *ret, struct err *e)
 {
     const unsigned char *at = *p = text_record(*p, csv_end_of(f));
-    struct csv_row row = { .x = NULL };
+    struct csv_row row = { .wanted = false };
     int64_t left_out = 0;
     struct text_field field;
     if (c->drops) {

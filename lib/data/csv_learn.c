@@ -8,6 +8,7 @@
 #include "data/csv_cause.h"
 #include "data/csv_layout.h"
 #include "data/date.h"
+#include "data/tokens.h"
 
 struct learner { /* of a column */
     const struct data_column *column;
@@ -39,21 +40,51 @@ static bool is_number(const struct data_column *c)
     return c->type == COLUMN_FLOAT || c->type == COLUMN_INT;
 }
 
+/* A vocabulary that keeps the most frequent words counts more of them than it keeps. */
+static bool keeps_frequent(const struct data_column *c)
+{
+    return c->type == COLUMN_TEXT || c->max_tokens > 0;
+}
+
 static int too_many(const struct learner *l, const struct csv_place *place, struct err *e)
 {
+    if (l->column->type == COLUMN_TEXT)
+        return csv_error_at(place->file, place->at, e,
+                            "column '%s' has more than %d different tokens; is it a text? List the words",
+                            l->column->name, TOKENS_COUNTED_MAX);
     return csv_error_at(
         place->file, place->at, e,
         "column '%s' has more than %d different values; is it the name of each example? Leave it out, or "
         "list the words",
-        l->column->name, VOCABULARY_LEARNED_MAX);
+        l->column->name, keeps_frequent(l->column) ? TOKENS_COUNTED_MAX : VOCABULARY_LEARNED_MAX);
 }
 
 static int count_text(struct learner *l, const struct csv_place *place, const char *text, struct err *e)
 {
     intptr_t before = (intptr_t)map_get(&l->counts, text);
-    if (before == 0 && l->counts.n == VOCABULARY_LEARNED_MAX)
+    size_t max = keeps_frequent(l->column) ? TOKENS_COUNTED_MAX : VOCABULARY_LEARNED_MAX;
+    if (before == 0 && l->counts.n == max)
         return too_many(l, place, e);
     map_put(&l->counts, text, (void *)(before + 1));
+    return 0;
+}
+
+static int take_tokens(struct learner *l, const struct csv_dialect *d, const struct csv_place *place,
+                       const struct text_field *raw, struct err *e)
+{
+    struct text_field field = text_trim(*raw);
+    struct token_reader tokens = token_reader(raw, l->column->text);
+    if (csv_dialect_missing(d, &field)) {
+        l->missing++;
+        return 0;
+    }
+    while (token_next(&tokens)) {
+        if (!tokens.whole)
+            continue;
+        l->n++;
+        if (count_text(l, place, tokens.token, e) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -96,6 +127,15 @@ static int take_text(struct learner *l, const struct csv_dialect *d, const struc
     return count_text(l, place, text, e);
 }
 
+static int take_field(struct learner *l, const struct csv_dialect *d, const struct csv_place *place,
+                      const struct text_field *raw, struct err *e)
+{
+    struct text_field field = text_trim(*raw);
+    if (l->column->type == COLUMN_TEXT)
+        return take_tokens(l, d, place, raw, e);
+    return (is_number(l->column) ? take_number : take_text)(l, d, place, &field, e);
+}
+
 static int take_record(const struct learning *learning, const struct data_file *f, const unsigned char **p,
                        struct err *e)
 {
@@ -113,8 +153,7 @@ static int take_record(const struct learning *learning, const struct data_file *
             return csv_quote_error(f, *p, more, e);
         if (l->column == NULL)
             continue;
-        field = text_trim(field);
-        if ((is_number(l->column) ? take_number : take_text)(l, &layout->dialect, &place, &field, e) < 0)
+        if (take_field(l, &layout->dialect, &place, &field, e) < 0)
             return -1;
     }
     return csv_layout_end(layout, &record, p, more, e);
@@ -133,12 +172,32 @@ static int take_file(const struct learning *learning, const struct data_file *f,
 
 /* ---- the result ---- */
 
-static void sorted_words(const struct learner *l, struct strlist *ret)
+/* The most frequent first; of several as Keras's layers order them: the greatest first. */
+static int by_frequency(const void *a, const void *b)
 {
-    const struct map_slot *word;
-    for (size_t i = 0; (word = map_next(&l->counts, &i)) != NULL;)
-        strlist_add(ret, word->key);
-    strlist_sort(ret);
+    const struct map_slot *x = *(struct map_slot *const *)a, *y = *(struct map_slot *const *)b;
+    intptr_t more = (intptr_t)y->value - (intptr_t)x->value;
+    return more != 0 ? (more > 0 ? 1 : -1) : strcmp(y->key, x->key);
+}
+
+static void frequent_words(const struct learner *l, size_t max, struct strlist *ret)
+{
+    auto_free struct map_slot **words = xcalloc(l->counts.n, sizeof(*words));
+    struct map_slot *slot;
+    size_t n = 0;
+    for (size_t i = 0; (slot = map_next(&l->counts, &i)) != NULL;)
+        words[n++] = slot;
+    qsort(words, n, sizeof(*words), by_frequency);
+    for (size_t i = 0; i < n && i < max; i++)
+        strlist_add(ret, words[i]->key);
+}
+
+static void learn_words(const struct learner *l, struct strlist *ret)
+{
+    const struct data_column *c = l->column;
+    frequent_words(l, c->max_tokens > 0 ? c->max_tokens - c->mask - c->oov : l->counts.n, ret);
+    if (c->type == COLUMN_CATEGORY)
+        strlist_sort(ret);
 }
 
 /* The most frequent value; of several the least, as pandas' Series.mode()[0]. */
@@ -163,7 +222,7 @@ static void describe(const struct learner *l, struct learned_column *ret)
         .name = xstrdup(c->name), .has_words = c->learns_words, .how = c->missing, .missing = l->missing
     };
     if (c->learns_words)
-        sorted_words(l, &ret->words);
+        learn_words(l, &ret->words);
     if (!data_missing_is_learned(c->missing) || c->has_default)
         return;
     ret->fill_is_number = is_number(c);
@@ -182,6 +241,9 @@ static int finish(const struct data_place *at, const struct learning *learning, 
         if (one->n == 0)
             return data_error(at, "columns", e, "column '%s' has no value in the data to learn from",
                               one->column->name);
+        if (one->column->type == COLUMN_TEXT && one->column->max_tokens == 0 && one->counts.n > VOCABULARY_LEARNED_MAX)
+            return data_error(at, "columns", e, "column '%s' has %zu different tokens; set maxTokens, at most %d",
+                              one->column->name, one->counts.n, VOCABULARY_LEARNED_MAX);
         describe(one, &l.c[l.n++]);
     }
     *ret = l;

@@ -7,12 +7,12 @@
 
 #include "data/records.h"
 
-enum { VOCABULARY_LEARNED_MAX = 100000 };
+enum { TOKENS_COUNTED_MAX = 2000000 }; /* different ones in a column of type text */
 
 struct learned_column {
     char *name;
     bool has_words;
-    struct strlist words; /* in the order of their bytes */
+    struct strlist words; /* of a category in the order of their bytes; of a text the most frequent first */
     bool kept;            /* they are those of an earlier run, not of the data */
     char *fill;           /* as a field of the column; NULL: a missing value is not replaced */
     bool fill_is_number;
@@ -28,7 +28,8 @@ void learned_columns_fini(struct learned_columns *l);
 DEFINE_AUTO_FINI(learned_columns, learned_columns_fini);
 
 /* The columns that ask for it; none: no pass is made. ERR_INPUT with its place for a field that is not a value of its
- * column, a column without any value, or one with more words than VOCABULARY_LEARNED_MAX. */
+ * column, a column without any value, or one with more words than VOCABULARY_LEARNED_MAX, or more different tokens than
+ * TOKENS_COUNTED_MAX. */
 MUST_USE int csv_learn(const struct data_place *at, struct learned_columns *ret, struct err *e);
 
 #endif

@@ -84,6 +84,7 @@ static void put_words(json_t *item, const struct strlist *words)
     for (size_t i = 0; i < words->n; i++)
         json_array_append_new(list, json_string(words->items[i]));
     json_object_set_new(item, "vocabulary", list);
+    json_object_del(item, "maxTokens");
 }
 
 static json_t *number_of(double v)

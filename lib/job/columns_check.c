@@ -1,11 +1,13 @@
 /* The rows of a column of csv and tfrecord, and the checks of several fields of one together. */
 #include "job/columns_check.h"
 
+#include <string.h>
+
 #include "job/fields.h"
 #include "job/tfrecord_columns.h"
 
-static const char *const CSV_TYPES[] = { "float", "int", "category", "date" };
-static const char *const ENCODINGS[] = { "one_hot", "int" };
+enum csv_type { CSV_FLOAT, CSV_INT, CSV_CATEGORY, CSV_DATE, CSV_TEXT };
+static const char *const CSV_TYPES[] = { "float", "int", "category", "date", "text" };
 static const char *const TFRECORD_TYPES[] = { "float", "int64", "bytes", "image" };
 
 static const struct field CSV_COLUMN[] = {
@@ -13,9 +15,14 @@ static const struct field CSV_COLUMN[] = {
     { "type", FIELD_CHOICE, .names = CSV_TYPES, .nnames = COUNT_OF(CSV_TYPES), .nworking = COUNT_OF(CSV_TYPES),
       .help = "" },
     { "vocabulary", FIELD_ANY, .help = "" },
-    { "encoding", FIELD_CHOICE, .names = ENCODINGS, .nnames = COUNT_OF(ENCODINGS), .nworking = COUNT_OF(ENCODINGS),
-      .help = "" },
+    { "maxTokens", FIELD_INT, .min = 3, .max = VOCABULARY_LEARNED_MAX + 2, .help = "" },
+    { "encoding", FIELD_CHOICE, .names = COLUMN_ENCODING_NAMES, .nnames = COLUMN_ENCODING_COUNT,
+      .nworking = COLUMN_ENCODING_COUNT, .help = "" },
     { "numOovIndices", FIELD_INT, .min = 0, .max = 1, .help = "" },
+    { "outputSequenceLength", FIELD_INT, .min = 1, .max = TEXT_LENGTH_MAX, .help = "" },
+    { "standardize", FIELD_CHOICE, .names = TEXT_STANDARDIZE_NAMES, .nnames = STANDARDIZE_COUNT,
+      .nworking = STANDARDIZE_COUNT, .help = "" },
+    { "split", FIELD_CHOICE, .names = TEXT_SPLIT_NAMES, .nnames = SPLIT_COUNT, .nworking = SPLIT_COUNT, .help = "" },
     { "parts", FIELD_LIST, .help = "" },
     { "format", FIELD_STRING, .help = "" },
     { "default", FIELD_ANY, .help = "" },
@@ -33,67 +40,155 @@ static const struct field_table CSV_COLUMN_FIELDS = { "", "", CSV_COLUMN, COUNT_
 static const struct field_table TFRECORD_COLUMN_FIELDS = { "", "", TFRECORD_COLUMN, COUNT_OF(TFRECORD_COLUMN),
                                                            .check = NULL };
 
-/* How a category feature becomes numbers; the label is always a class number. */
-static int check_encoding(const struct data_spec *d, const struct node *column, bool category, struct err *e)
-{
-    static const char *const KEYS[] = { "encoding", "numOovIndices" };
-    struct node name = node_get(column, "name");
+/* A column while it is checked. */
+struct checked_column {
+    const struct data_spec *d;
+    const struct node *n;
+    enum csv_type type;
+    const char *name;
+    bool is_label, is_weight;
+};
 
-    for (size_t i = 0; i < COUNT_OF(KEYS); i++) {
-        struct node n = node_get(column, KEYS[i]);
-        if (!node_present(&n))
+/* ---- which fields go with which type, and which encodings ---- */
+
+static const struct {
+    const char *key;
+    unsigned types; /* bit set of enum csv_type */
+} BELONGS[] = {
+    { "vocabulary", 1u << CSV_CATEGORY | 1u << CSV_TEXT },
+    { "maxTokens", 1u << CSV_CATEGORY | 1u << CSV_TEXT },
+    { "encoding", 1u << CSV_CATEGORY | 1u << CSV_TEXT },
+    { "numOovIndices", 1u << CSV_CATEGORY },
+    { "outputSequenceLength", 1u << CSV_TEXT },
+    { "standardize", 1u << CSV_TEXT },
+    { "split", 1u << CSV_TEXT },
+    { "parts", 1u << CSV_DATE },
+    { "format", 1u << CSV_DATE },
+};
+static const unsigned ENCODINGS[COUNT_OF(CSV_TYPES)] = {
+    [CSV_CATEGORY] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_ONE_HOT,
+    [CSV_TEXT] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_MULTI_HOT | 1u << COLUMN_COUNT,
+};
+
+/* "category or text" */
+static void name_bits(unsigned bits, const char *const *names, size_t n, struct buf *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        if ((bits >> i & 1) == 0)
             continue;
-        if (!category)
-            return node_error(&n, e, "only a column of type category has '%s'", KEYS[i]);
-        if (data_spec_has_label(d, json_string_value(name.v)))
-            return node_error(&n, e, "the label is a class number; remove '%s'", KEYS[i]);
+        bits &= ~(1u << i);
+        buf_printf(ret, "%s%s", ret->len == 0 ? "" : bits == 0 ? " or " : ", ", names[i]);
+    }
+}
+
+static int check_belongs(const struct checked_column *c, struct err *e)
+{
+    AUTO_FINI(buf) types = BUF_INIT;
+    for (size_t i = 0; i < COUNT_OF(BELONGS); i++) {
+        struct node value = node_get(c->n, BELONGS[i].key);
+        if (!node_present(&value) || (BELONGS[i].types >> c->type & 1) != 0)
+            continue;
+        name_bits(BELONGS[i].types, CSV_TYPES, COUNT_OF(CSV_TYPES), &types);
+        return node_error(&value, e, "only a column of type %s has '%s'", types.data, BELONGS[i].key);
     }
     return 0;
 }
 
-static int check_missing(const struct data_spec *d, const struct node *column, struct err *e)
+static int check_encoding(const struct checked_column *c, struct err *e)
 {
-    struct node type = node_get(column, "type"), missing = node_get(column, "missing"),
-                fallback = node_get(column, "default");
-    const char *name = json_string_value(json_object_get(column->v, "name")), *rule = json_string_value(missing.v);
+    AUTO_FINI(buf) names = BUF_INIT;
+    struct node n = node_get(c->n, "encoding");
+    size_t which;
+    if (!node_present(&n))
+        return 0;
+    if (node_enum(&n, COLUMN_ENCODING_NAMES, COLUMN_ENCODING_COUNT, &which, e) < 0)
+        return -1;
+    if ((ENCODINGS[c->type] >> which & 1) != 0)
+        return 0;
+    name_bits(ENCODINGS[c->type], COLUMN_ENCODING_NAMES, COLUMN_ENCODING_COUNT, &names);
+    return node_error(&n, e, "a column of type %s has the encoding %s", CSV_TYPES[c->type], names.data);
+}
+
+/* ---- labels, weights and missing values ---- */
+
+static int check_label(const struct checked_column *c, struct err *e)
+{
+    static const char *const OF_FEATURES[] = { "encoding", "numOovIndices" };
+    struct node type = node_get(c->n, "type");
+    if (!c->is_label)
+        return 0;
+    if (c->type == CSV_DATE || c->type == CSV_TEXT)
+        return node_error(c->n, e, "the label must be numbers or words, not %s",
+                          c->type == CSV_DATE ? "dates" : "text");
+    if (c->type == CSV_CATEGORY && c->d->label.n > 1 && c->d->outputs.n == 0)
+        return node_error(&type, e,
+                          "is one of several labels, which must be numbers; write numbers into the file, make it the "
+                          "only label, or give it to an output of its own (label: {OUTPUT: COLUMN})");
+    for (size_t i = 0; i < COUNT_OF(OF_FEATURES); i++) {
+        struct node value = node_get(c->n, OF_FEATURES[i]);
+        if (node_present(&value))
+            return node_error(&value, e, "the label is a class number; remove '%s'", OF_FEATURES[i]);
+    }
+    return 0;
+}
+
+static int check_missing(const struct checked_column *c, struct err *e)
+{
+    struct node type = node_get(c->n, "type"), missing = node_get(c->n, "missing"),
+                fallback = node_get(c->n, "default");
+    const char *rule = json_string_value(missing.v);
+    bool learned = str_eq(rule, "mean") || str_eq(rule, "mode");
     if (node_present(&missing) && node_present(&fallback))
         return node_error(&missing, e, "a missing value is the column's 'default'; remove one of the two");
-    bool learned = str_eq(rule, "mean") || str_eq(rule, "mode");
-    if (learned && (data_spec_has_label(d, name) || (name != NULL && str_eq(name, d->sample_weight))))
+    if (learned && (c->is_label || c->is_weight))
         return node_error(&missing, e, "a missing %s is not replaced; use error or drop",
-                          data_spec_has_label(d, name) ? "label" : "weight");
-    if (str_eq(rule, "mean") && node_present(&type) && !str_eq(json_string_value(type.v), "float"))
+                          c->is_label ? "label" : "weight");
+    if (learned && c->type == CSV_TEXT)
+        return node_error(&missing, e, "a missing text has no %s; use default: \"\", error or drop", rule);
+    if (str_eq(rule, "mean") && node_present(&type) && c->type != CSV_FLOAT)
         return node_error(&missing, e, "only a column of type float has a mean; use mode");
     return 0;
 }
 
-/* Words, or "auto": those of the data. */
-static int check_vocabulary(const struct node *column, bool category, struct err *e)
+/* ---- words, dates and texts ---- */
+
+static bool has_words(const struct checked_column *c)
 {
-    struct node vocabulary = node_get(column, "vocabulary");
-    if (!category)
-        return node_present(&vocabulary) ? node_error(&vocabulary, e, "only a column of type category has a vocabulary")
-                                         : 0;
-    if (str_eq(json_string_value(vocabulary.v), "auto"))
-        return 0;
-    if (node_present(&vocabulary) && !json_is_array(vocabulary.v))
-        return node_error(&vocabulary, e, "must be a list of words, or auto");
-    return node_size(&vocabulary) > 0
-               ? 0
-               : node_error(column, e, "a category needs its 'vocabulary', a list of its values, or auto");
+    return c->type == CSV_CATEGORY || c->type == CSV_TEXT;
 }
 
-/* A date has parts, and is neither a label nor a weight. */
-static int check_date(const struct data_spec *d, const struct node *column, bool date, struct err *e)
+static int check_words(const struct checked_column *c, const struct node *vocabulary, struct err *e)
 {
-    struct node parts = node_get(column, "parts"), format = node_get(column, "format");
-    const char *name = json_string_value(json_object_get(column->v, "name"));
+    if (node_present(vocabulary) && !json_is_array(vocabulary->v))
+        return node_error(vocabulary, e, "must be a list of words, or auto");
+    if (node_size(vocabulary) > 0)
+        return 0;
+    return node_error(c->n, e,
+                      c->type == CSV_TEXT ? "a text needs its 'vocabulary', auto or a list of its words"
+                                          : "a category needs its 'vocabulary', a list of its values, or auto");
+}
+
+/* Words, or "auto": those of the data. */
+static int check_vocabulary(const struct checked_column *c, struct err *e)
+{
+    struct node vocabulary = node_get(c->n, "vocabulary"), max = node_get(c->n, "maxTokens"),
+                oov = node_get(c->n, "numOovIndices");
+    bool learned = str_eq(json_string_value(vocabulary.v), "auto");
+    if (!has_words(c))
+        return 0;
+    if (!learned && check_words(c, &vocabulary, e) < 0)
+        return -1;
+    if (!learned && node_present(&max))
+        return node_error(&max, e, "limits what vocabulary: auto learns; remove it");
+    if (c->type == CSV_CATEGORY && node_present(&max) && json_integer_value(oov.v) == 0)
+        return node_error(&max, e, "leaves words out, which need a number: set numOovIndices: 1");
+    return 0;
+}
+
+static int check_date(const struct checked_column *c, struct err *e)
+{
+    struct node parts = node_get(c->n, "parts");
     size_t part;
-    if (!date && (node_present(&parts) || node_present(&format)))
-        return node_error(node_present(&parts) ? &parts : &format, e, "only a column of type date has '%s'",
-                          node_present(&parts) ? "parts" : "format");
-    if (date && data_spec_has_label(d, name))
-        return node_error(column, e, "the label must be numbers or words, not dates");
     if (node_present(&parts) && node_size(&parts) == 0)
         return node_error(&parts, e, "names no part of a date");
     for (size_t i = 0; i < node_size(&parts); i++) {
@@ -104,29 +199,47 @@ static int check_date(const struct data_spec *d, const struct node *column, bool
     return 0;
 }
 
+/* Only the numbers of tokens have a length. */
+static int check_text(const struct checked_column *c, struct err *e)
+{
+    struct node length = node_get(c->n, "outputSequenceLength"), encoding = node_get(c->n, "encoding");
+    bool numbers = !node_present(&encoding) || str_eq(json_string_value(encoding.v), "int");
+    if (c->type != CSV_TEXT || numbers == node_present(&length))
+        return 0;
+    if (!numbers)
+        return node_error(&length, e, "only encoding: int has a length; remove it");
+    return node_error(
+        c->n, e, "a text needs its 'outputSequenceLength': longer texts are cut, shorter ones are filled up with 0");
+}
+
+static int check_csv_column(const struct data_spec *d, const struct node *n, struct err *e)
+{
+    struct node type = node_get(n, "type"), name = node_get(n, "name");
+    size_t which = CSV_FLOAT;
+    if (node_present(&type) && node_enum(&type, CSV_TYPES, COUNT_OF(CSV_TYPES), &which, e) < 0)
+        return -1;
+    struct checked_column c = { .d = d, .n = n, .type = (enum csv_type)which, .name = json_string_value(name.v) };
+    c.is_label = data_spec_has_label(d, c.name);
+    c.is_weight = c.name != NULL && str_eq(c.name, d->sample_weight);
+    if (check_belongs(&c, e) < 0 || check_vocabulary(&c, e) < 0 || check_label(&c, e) < 0 ||
+        check_encoding(&c, e) < 0 || check_missing(&c, e) < 0 || check_date(&c, e) < 0)
+        return -1;
+    return check_text(&c, e);
+}
+
 int columns_check(const struct data_spec *d, struct err *e)
 {
     bool csv = d->format == DATA_CSV;
-
     for (size_t i = 0; i < node_size(&d->columns); i++) {
-        struct node column = node_item(&d->columns, i), type = node_get(&column, "type");
-        if (fields_read(csv ? &CSV_COLUMN_FIELDS : &TFRECORD_COLUMN_FIELDS, &column, NULL, e) < 0)
-            return -1;
-        bool category = csv && str_eq(json_string_value(type.v), "category");
-        bool date = csv && str_eq(json_string_value(type.v), "date");
-        if (check_vocabulary(&column, category, e) < 0)
-            return -1;
-        if (category && d->label.n > 1 && d->outputs.n == 0 &&
-            data_spec_has_label(d, json_string_value(json_object_get(column.v, "name"))))
-            return node_error(&type, e,
-                              "is one of several labels, which must be numbers; write numbers into the file, make it "
-                              "the only label, or give it to an output of its own (label: {OUTPUT: COLUMN})");
-        if (check_encoding(d, &column, category, e) < 0 || check_missing(d, &column, e) < 0 ||
-            check_date(d, &column, date, e) < 0)
+        struct node column = node_item(&d->columns, i);
+        if (fields_read(csv ? &CSV_COLUMN_FIELDS : &TFRECORD_COLUMN_FIELDS, &column, NULL, e) < 0 ||
+            (csv && check_csv_column(d, &column, e) < 0))
             return -1;
     }
     return d->format == DATA_TFRECORD ? tfrecord_columns_check(d, e) : 0;
 }
+
+/* ---- encodings ---- */
 
 static bool label_is_number(const struct data_spec *d)
 {
@@ -143,11 +256,24 @@ static size_t oov_of(const struct node *column)
     return (size_t)json_integer_value(oov.v);
 }
 
+static bool is_text(const struct node *column)
+{
+    return str_eq(json_string_value(json_object_get(column->v, "type")), "text");
+}
+
+static size_t numbers_of_text(const struct node *column)
+{
+    struct node length = node_get(column, "outputSequenceLength"), vocabulary = node_get(column, "vocabulary");
+    return node_present(&length) ? (size_t)json_integer_value(length.v) : node_size(&vocabulary) + 1;
+}
+
 /* Of a column, before a category has its encoding. */
 static size_t numbers_of(const struct node *column)
 {
     struct node vocabulary = node_get(column, "vocabulary"), encoding = node_get(column, "encoding"),
                 type = node_get(column, "type"), parts = node_get(column, "parts");
+    if (is_text(column))
+        return numbers_of_text(column);
     if (str_eq(json_string_value(encoding.v), "one_hot"))
         return node_size(&vocabulary) + oov_of(column);
     if (!str_eq(json_string_value(type.v), "date"))
@@ -174,7 +300,7 @@ int columns_check_encodings(const struct data_spec *d, struct err *e)
             continue;
         as_int += numbers_of(&column);
         learned = learned || json_is_string(vocabulary.v);
-        if (!node_present(&vocabulary) || node_present(&encoding))
+        if (!node_present(&vocabulary) || node_present(&encoding) || is_text(&column))
             continue;
         words += node_size(&vocabulary) + oov_of(&column) - 1;
         first = first.v == NULL ? column : first;

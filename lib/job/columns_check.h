@@ -1,5 +1,5 @@
-/* columns_check - what `columns` of a data set may say, before the files are open: the fields of each column and which of
- * them go together. lib/data/columns_spec.c reads them for the data. For lib/job only. Pure.
+/* columns_check - what `columns` of a data set may say, before the files are open: the fields of each column and which
+ * of them go together. lib/data/columns_spec.c reads them for the data. For lib/job only. Pure.
  */
 #ifndef TRAINYARD_JOB_COLUMNS_CHECK_H
 #define TRAINYARD_JOB_COLUMNS_CHECK_H

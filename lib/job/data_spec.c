@@ -27,6 +27,19 @@ const char *const DATE_PART_NAMES[] = {
 #undef X
 };
 
+const char *const COLUMN_ENCODING_NAMES[] = {
+#define X(id, name) [id] = name,
+    COLUMN_ENCODINGS(X)
+#undef X
+};
+const char *const TEXT_STANDARDIZE_NAMES[] = {
+    [STANDARDIZE_LOWER_AND_STRIP_PUNCTUATION] = "lower_and_strip_punctuation",
+    [STANDARDIZE_LOWER] = "lower",
+    [STANDARDIZE_STRIP_PUNCTUATION] = "strip_punctuation",
+    [STANDARDIZE_NONE] = "none",
+};
+const char *const TEXT_SPLIT_NAMES[] = { [SPLIT_WHITESPACE] = "whitespace", [SPLIT_CHARACTER] = "character" };
+
 static const struct field ROWS[] = {
     { "format", FIELD_CHOICE, DEST(format), .names = FORMATS, .nnames = COUNT_OF(FORMATS),
       .nworking = COUNT_OF(FORMATS), .required = true,
@@ -82,8 +95,9 @@ static const struct field ROWS[] = {
       .help = "The feature columns, in this order. csv: `{name: age, type: float}`; types are float, int, category "
               "(with a `vocabulary`, a list or `auto`, and `encoding`: `one_hot`, a number 0 or 1 for each word, or "
               "`int`, the word's "
-              "number; with `numOovIndices: 1` other words count as the first one, 0) and date (with `parts` and "
-              "`format`). tfrecord: `{name: image, type: float, shape: [28, 28]}`; "
+              "number; with `numOovIndices: 1` other words count as the first one, 0), date (with `parts` and "
+              "`format`) and text (with a `vocabulary` and `outputSequenceLength`, as Keras's `TextVectorization`). "
+              "tfrecord: `{name: image, type: float, shape: [28, 28]}`; "
               "types are float, int64, bytes, and image (PNG or JPEG). "
               "`default` replaces a missing value." },
     { "dropColumns", FIELD_LIST, DEST(drop_columns), .type_text = "list of names",

@@ -70,6 +70,37 @@ extern const char *const DATE_PART_NAMES[DATE_PART_COUNT];
 
 enum { NA_VALUES_MAX = 1000, NA_VALUE_MAX = 255 };
 
+/* What the numbers of a csv column of words are. */
+#define COLUMN_ENCODINGS(X)                                                                                            \
+    X(COLUMN_INT_ENCODING, "int")                                                                                      \
+    X(COLUMN_ONE_HOT, "one_hot")                                                                                       \
+    X(COLUMN_MULTI_HOT, "multi_hot")                                                                                   \
+    X(COLUMN_COUNT, "count")
+enum column_encoding {
+#define X(id, name) id,
+    COLUMN_ENCODINGS(X)
+#undef X
+        COLUMN_ENCODING_COUNT
+};
+extern const char *const COLUMN_ENCODING_NAMES[COLUMN_ENCODING_COUNT];
+
+/* How a csv column of type text becomes tokens. */
+enum text_standardize {
+    STANDARDIZE_LOWER_AND_STRIP_PUNCTUATION,
+    STANDARDIZE_LOWER,
+    STANDARDIZE_STRIP_PUNCTUATION,
+    STANDARDIZE_NONE,
+    STANDARDIZE_COUNT
+};
+enum text_split { SPLIT_WHITESPACE, SPLIT_CHARACTER, SPLIT_COUNT };
+extern const char *const TEXT_STANDARDIZE_NAMES[STANDARDIZE_COUNT], *const TEXT_SPLIT_NAMES[SPLIT_COUNT];
+struct text_form {
+    enum text_standardize standardize;
+    enum text_split split;
+};
+/* Words of a vocabulary; those that are learned; the numbers of a text. */
+enum { VOCABULARY_WORD_MAX = 255, VOCABULARY_LEARNED_MAX = 100000, TEXT_LENGTH_MAX = 1 << 20 };
+
 /* Where examples come from. Paths are as written; data/dataset.h resolves them against the data folder.
  *   idx, npy:  features and labels are files (labels may be NULL: no labels)
  *   npz:       files is one archive; features and labels are the names of arrays in it
@@ -113,8 +144,7 @@ struct data_spec {
     struct strlist na_values;          /* csv: the texts that stand for a missing value, besides an empty field */
     bool own_na_values;                /* they are the job's, not the default */
     enum data_missing missing;         /* csv: what becomes of an example without a value; default error */
-    struct node columns;               /* csv: optional [{name, type: float|int|category|date, vocabulary: [..]|auto,
-                                          encoding: one_hot|int, parts: [..], format, default, missing}];
+    struct node columns;               /* csv: optional [{name, type: float|int|category|date|text, ...}];
                                           tfrecord: [{name, type: float|int64|bytes|image, shape}] */
     struct node drop_columns; /* csv: names; with it all other columns are features, and `columns` only describes */
     struct strlist label;   /* csv: names or indexes of columns ("-1" = last, the default); tfrecord: names of features;

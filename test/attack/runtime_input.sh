@@ -150,7 +150,7 @@ YAML
 11:31: .*layers\[3\]\.Sequential\.layers\[0\]: layer 'Dens' is not known; did you mean 'Dense'
 12:32: .*key 'lr' is not known; did you mean 'learning_rate'
 12:49: .*loss 'msee' is not known; did you mean 'mse'
-14:85: .*only a column of type category has a vocabulary
+14:85: .*only a column of type category or text has 'vocabulary'
 15:9: .*key 'epoch' is not known; did you mean 'epochs'
 15:30: .*must be 1 to 16777216
 END
