@@ -335,6 +335,7 @@ struct record_fields columns_fields(const struct data_columns *c, bool label)
             .at = one->place,
             .shape = one->shape.rank > 0 ? one->shape : shape_of(1, (int64_t[]){ (int64_t)one->count }),
             .integer = number && !(one->described && one->type == COLUMN_FLOAT),
+            .numbers = one->encoding == COLUMN_INT_ENCODING ? column_words(one) : 0,
         };
     }
     qsort(ret.v, ret.n, sizeof(ret.v[0]), columns_by_place);

@@ -5,6 +5,7 @@
 
 #include "data/columns.h"
 #include "data/date.h"
+#include "data/tokens.h"
 
 /* Fields are trimmed, and so are the words that they are compared with. */
 static void add_trimmed(const char *s, struct buf *ret)
@@ -14,15 +15,19 @@ static void add_trimmed(const char *s, struct buf *ret)
     buf_add(ret, word.p, (size_t)(word.end - word.p));
 }
 
-/* A word of a vocabulary or a default: numbers and truth values are words as JSON writes them. */
-static int word_of(const struct node *n, struct buf *ret, struct err *e)
+/* A word of a vocabulary or a default: numbers and truth values are words as JSON writes them. The tokens of a text may
+ * be spaces. */
+static int word_of(const struct node *n, const struct data_column *c, struct buf *ret, struct err *e)
 {
     const char *s;
     buf_clear(ret);
     if (json_is_string(n->v)) {
         if (node_str(n, &s, e) < 0)
             return -1;
-        add_trimmed(s, ret);
+        if (c->type == COLUMN_TEXT)
+            buf_str(ret, s);
+        else
+            add_trimmed(s, ret);
     } else if (json_is_integer(n->v) || json_is_real(n->v) || json_is_boolean(n->v)) {
         json_emit(n->v, ret);
     } else {
@@ -36,7 +41,7 @@ static int word_of(const struct node *n, struct buf *ret, struct err *e)
 /* What Keras's get_vocabulary() has before the words of a text: "" and "[UNK]". */
 static size_t special_words(const struct node *words)
 {
-    static const char *const SPECIAL[] = { "", "[UNK]" };
+    static const char *const SPECIAL[] = { "", TOKEN_UNKNOWN };
     size_t n = 0;
     for (size_t i = 0; i < COUNT_OF(SPECIAL); i++) {
         struct node item = node_item(words, n);
@@ -60,7 +65,7 @@ static int read_vocabulary(const struct node *n, struct data_column *c, struct e
     AUTO_FINI(buf) word = BUF_INIT;
     for (size_t i = c->type == COLUMN_TEXT ? special_words(&words) : 0; i < node_size(&words); i++) {
         struct node item = node_item(&words, i);
-        if (word_of(&item, &word, e) < 0)
+        if (word_of(&item, c, &word, e) < 0)
             return -1;
         if (map_get(&c->vocabulary, word.data) != NULL)
             return node_error(&item, e, "'%s' is in the vocabulary twice", word.data);
@@ -89,7 +94,7 @@ int column_read_default(const struct node *n, struct data_column *c, struct err 
     c->has_default = true;
     if (c->type == COLUMN_CATEGORY) {
         AUTO_FINI(buf) word = BUF_INIT;
-        if (word_of(&value, &word, e) < 0)
+        if (word_of(&value, c, &word, e) < 0)
             return -1;
         if (c->learns_words)
             return node_error(&value, e,

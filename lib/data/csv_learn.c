@@ -79,7 +79,7 @@ static int take_tokens(struct learner *l, const struct csv_dialect *d, const str
         return 0;
     }
     while (token_next(&tokens)) {
-        if (!tokens.whole)
+        if (!tokens.whole || str_eq(tokens.token, TOKEN_UNKNOWN))
             continue;
         l->n++;
         if (count_text(l, place, tokens.token, e) < 0)

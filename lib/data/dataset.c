@@ -239,6 +239,23 @@ static struct index_range *indices_of(const struct content *c, const struct mode
     return indices;
 }
 
+/* A table has a row for each word, also for those that the first batches do not have. */
+static int check_words(const struct content *c, struct err *e)
+{
+    const struct record_fields *fields = &c->records->x_fields;
+    for (size_t i = 0; c->indices != NULL && i < fields->n; i++) {
+        const struct record_field *f = &fields->v[i];
+        const struct index_range *range = &c->indices[f->at];
+        if (range->rows > 0 && f->numbers > (size_t)range->rows)
+            return err_set(
+                e, ERR_INPUT,
+                "the words of column '%s' have the numbers 0 to %zu, but Embedding '%s' takes numbers from 0 to "
+                "%" PRId64 "; set its input_dim to %zu or more",
+                f->name, f->numbers - 1, range->layer, range->rows - 1, f->numbers);
+    }
+    return 0;
+}
+
 int dataset_bind(struct dataset *d, const struct data_spec *spec, const struct model *m, struct err *e)
 {
     struct content *c = d->content;
@@ -246,6 +263,8 @@ int dataset_bind(struct dataset *d, const struct data_spec *spec, const struct m
         return -1;
     free(c->indices);
     c->indices = indices_of(c, m);
+    if (check_words(c, e) < 0)
+        return -1;
     if (c->inputs.n > 0)
         d->fingerprint = hash64_mix(d->fingerprint, binding_hash(&c->inputs));
     if (c->outputs.n > 0)

@@ -17,7 +17,8 @@ struct record_field {
     const char *name;
     size_t at; /* its first number in the row */
     struct shape shape;
-    bool integer; /* labels: class numbers may stand in it, as whole floats */
+    bool integer;   /* labels: class numbers may stand in it, as whole floats */
+    size_t numbers; /* its values are the numbers of words, of which there are so many, from 0; 0: others may occur */
 };
 struct record_fields {
     struct record_field *v; /* owned */

@@ -11,6 +11,7 @@
 #include "job/job.h"
 
 enum { TOKEN_MAX = VOCABULARY_WORD_MAX }; /* bytes */
+#define TOKEN_UNKNOWN "[UNK]" /* stands for all words that are not in the vocabulary, also when a text has it */
 
 struct token_reader {
     const unsigned char *p, *end; /* what is left */
