@@ -271,6 +271,17 @@ int csv_bad_value(const struct csv_dialect *d, const struct csv_place *place, co
                         what);
 }
 
+static const char *cure_of_no_value(const struct data_column *c)
+{
+    if (c->is_label)
+        return "set missing: drop to leave out such examples";
+    if (c->is_weight)
+        return "set the column's 'default' in columns, or missing: drop to leave out such examples";
+    if (c->type == COLUMN_TEXT)
+        return "set the column's 'default', such as \"\", or missing: drop to leave out such examples";
+    return "set missing: mean or mode, the column's 'default', or missing: drop to leave out such examples";
+}
+
 int csv_no_value(const struct csv_place *place, const struct text_field *field, struct err *e)
 {
     const struct data_column *c = place->column;
@@ -281,11 +292,7 @@ int csv_no_value(const struct csv_place *place, const struct text_field *field, 
                         : c->is_weight ? "weight"
                                        : "value",
                         empty ? "" : " ('", empty ? "" : shown(field, text, sizeof(text)), empty ? "" : "')",
-                        c->is_label    ? "set missing: drop to leave out such examples"
-                        : c->is_weight ? "set the column's 'default' in columns, or missing: drop to leave out such "
-                                         "examples"
-                                       : "set missing: mean or mode, the column's 'default', or missing: drop to leave "
-                                         "out such examples");
+                        cure_of_no_value(c));
 }
 
 static size_t count_fields(const struct data_file *f, const unsigned char *p, char delimiter)

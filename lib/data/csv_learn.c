@@ -239,8 +239,8 @@ static int finish(const struct data_place *at, const struct learning *learning, 
         if (one->column == NULL)
             continue;
         if (one->n == 0)
-            return data_error(at, "columns", e, "column '%s' has no value in the data to learn from",
-                              one->column->name);
+            return data_error(at, "columns", e, "column '%s' has no %s in the data to learn from", one->column->name,
+                              one->column->type == COLUMN_TEXT ? "word" : "value");
         if (one->column->type == COLUMN_TEXT && one->column->max_tokens == 0 && one->counts.n > VOCABULARY_LEARNED_MAX)
             return data_error(at, "columns", e, "column '%s' has %zu different tokens; set maxTokens, at most %d",
                               one->column->name, one->counts.n, VOCABULARY_LEARNED_MAX);

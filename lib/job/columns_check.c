@@ -119,7 +119,7 @@ static int check_label(const struct checked_column *c, struct err *e)
         return 0;
     if (c->type == CSV_DATE || c->type == CSV_TEXT)
         return node_error(c->n, e, "the label must be numbers or words, not %s",
-                          c->type == CSV_DATE ? "dates" : "text");
+                          c->type == CSV_DATE ? "dates" : "texts");
     if (c->type == CSV_CATEGORY && c->d->label.n > 1 && c->d->outputs.n == 0)
         return node_error(&type, e,
                           "is one of several labels, which must be numbers; write numbers into the file, make it the "
