@@ -1,5 +1,5 @@
 #!/bin/bash
-# Accuracy gates on real data, seeds fixed. MNIST comes from `make data`, MovieLens from test/tools/fetch_data.sh.
+# Accuracy gates on real data, seeds fixed. MNIST comes from `make data`, the other data from test/tools/fetch_data.sh.
 # usage: run.sh [NAME...]
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/../integration/lib.sh"
@@ -170,6 +170,16 @@ test_movielens() { # Keras's own mean of three seeds is 0.894; that of the mean 
     of_mean=$(mean_rating_error "$dir/data")
     echo "    movielens: root mean squared error $error; of the mean rating $of_mean"
     at_most "${error:-9}" "$(awk -v m="$of_mean" 'BEGIN { print m - 0.05 }')" "root mean squared error"
+}
+
+test_census() { # Keras's own mean of three seeds is 0.947
+    fetched census || return
+    local area
+    mkdir "$dir/data" && cp "$cache/census"/*.csv "$examples/census/model.json" "$dir/data"
+    want_exit 0 trainyard run "$examples/census.yaml" --data-dir "$dir/data" --output-dir "$dir/run" || return
+    area=$(final "$dir/run" AUC)
+    echo "    census: AUC $area"
+    at_least "${area:-0}" 0.944 AUC
 }
 
 # Gradients with momentum tolerate little staleness. With the default W - 1 every seed ends at 0.02 to 0.03, also on a
