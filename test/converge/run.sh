@@ -155,6 +155,56 @@ test_linear_regression() {
     at_most "$(final "$dir/run" loss)" 0.05 "mean squared error"
 }
 
+# linear_data FILE SEED N MAP NOISE: N rows with the columns of regression.yaml, y = MAP (w x) + NOISE e. x and e are normal, and w is
+# the same random map for each SEED. Prints the mean square of NOISE e. It does not use rand(), which differs between programs awk.
+linear_data() {
+    awk -v file="$1" -v seed="$2" -v n="$3" -v map="$4" -v noise="$5" '
+        function uniform() { state = state * 16807 % 2147483647; return state / 2147483647 }
+        function normal() { return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform()) }
+        BEGIN {
+            state = 20190101
+            for (j = 0; j < 10; j++) { w[j] = 4 * uniform() - 2; printf "x%d,", j >file }
+            print "y" >file
+            state = seed * 1000003
+            for (i = 0; i < n; i++) {
+                y = 0
+                for (j = 0; j < 10; j++) { x = normal(); y += w[j] * x; printf "%.5f,", x >file }
+                e = noise * normal()
+                squares += e * e
+                printf "%.5f\n", map * y + e >file
+            }
+            printf "%.6f\n", squares / n
+        }'
+}
+
+# linear_loss NAME MAP NOISE: the mean squared error in validation data after 20,000 asynchronous steps into $loss, the variance of
+# the noise there into $variance. The model, SGD 0.01, batches of 32, a ps and two workers are those of regression.yaml.
+linear_loss() {
+    mkdir -p "$dir/$1/regression"
+    linear_data "$dir/$1/regression/train.csv" 1 8192 "$2" "$3" >/dev/null
+    variance=$(linear_data "$dir/$1/regression/validation.csv" 2 4096 "$2" "$3")
+    want_exit 0 trainyard run "$examples/regression.yaml" --data-dir "$dir/$1" --output-dir "$dir/run-$1" \
+        --set fit.epochs=null --set fit.steps=20000 || return
+    want_line 'worker-1' || return
+    loss=$(final "$dir/run-$1" loss)
+    echo "    $1: mean squared error $loss, variance of the noise $variance"
+}
+
+# The model has nothing to learn but the map: what is left is the noise.
+test_linear_map_is_learned_up_to_its_noise() {
+    local loss variance
+    linear_loss map 1 0.5 || return
+    at_most "${loss:-9}" "$(awk -v v="$variance" 'BEGIN { print 1.1 * v }')" "mean squared error"
+}
+
+# A y that does not depend on x cannot be predicted better than by its mean: the error is the variance of y.
+test_independent_labels_leave_their_variance() {
+    local loss variance
+    linear_loss independent 0 1 || return
+    at_most "${loss:-9}" "$(awk -v v="$variance" 'BEGIN { print 1.1 * v }')" "mean squared error"
+    at_least "${loss:-0}" "$(awk -v v="$variance" 'BEGIN { print 0.95 * v }')" "mean squared error"
+}
+
 # mean_rating_error FOLDER: the root mean squared error in validation.csv of the mean rating of train.csv
 mean_rating_error() {
     awk -F, 'FNR == 1 { next } FNR == NR { sum += $3; n++; next } { d = $3 - sum / n; squares += d * d; m++ }
