@@ -232,6 +232,13 @@ test_census() { # Keras's own mean of three seeds is 0.947
     at_least "${area:-0}" 0.944 AUC
 }
 
+test_shakespeare() { # Keras's own mean of three seeds is 0.663; 0.384 of the paragraphs are of the most frequent kind
+    fetched shakespeare || return
+    local accuracy
+    train shakespeare "$examples/shakespeare.yaml" "$cache/shakespeare" 7 || return
+    at_least "${accuracy:-0}" 0.65 accuracy
+}
+
 # Gradients with momentum tolerate little staleness. With the default W - 1 every seed ends at 0.02 to 0.03, also on a
 # busy machine. With strategy.overlap, which makes it 2W - 1, seeds end at 7 to 10.
 momentum_data() { # 2,048 rows of 32 features, y = 3 sin(w x) + v x

@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh BUILD [OUTPUT]: TensorFlow and TensorBoard read what our writers wrote, and a training job's output folder when one is
 # named, and must see what our readers see; models that the newest Keras and tf-keras write survive our reader and writer;
-# the examples of MovieLens and Census-Income are as good as with Keras.
+# the examples of MovieLens, Census-Income and Shakespeare are as good as with Keras.
 # Makes a venv (INTEROP_VENV, default build/interop-venv; needs PyPI once).
 set -eu
 build=${1:?usage: run.sh BUILD [OUTPUT]}
@@ -31,7 +31,7 @@ done
 "$venv/bin/python" "$here/keras_export.py" "$build/bin/trainyard" "$bin/keras_model"
 "$venv/bin/python" "$here/keras_fit.py" test/data/keras_fit
 "$venv/bin/python" "$here/images.py" test/data/image
-for name in movielens census; do
+for name in movielens census shakespeare; do
     if test/tools/fetch_data.sh "$name"; then
         "$venv/bin/python" "$here/$name.py" "$build/bin/trainyard" "${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/data/$name"
     else
