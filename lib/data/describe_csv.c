@@ -1,0 +1,219 @@
+/* One pass over the rows of csv files, for data/describe.h: which values a column has, how many are missing, and the
+ * most frequent texts. Columns that the job does not use are described, too: as numbers if all their values are. */
+#include <string.h>
+
+#include "data/csv_cause.h"
+#include "data/csv_layout.h"
+#include "data/date.h"
+#include "data/describe_internal.h"
+
+struct csv_counter { /* of a column */
+    const struct data_column *column;
+    struct described_column *to;
+    struct map texts; /* text -> how often */
+    bool counts_texts;
+};
+struct csv_counting {
+    const struct csv_layout *layout;
+    struct csv_counter *of;
+    int64_t limit;
+    struct description *ret;
+};
+
+/* ---- a value ---- */
+
+/* Long texts are counted by their first bytes. */
+static void count_text(struct csv_counter *c, const struct text_field *field)
+{
+    char text[VOCABULARY_WORD_MAX + 1];
+    text_copy(field, text, sizeof(text));
+    intptr_t before = (intptr_t)map_get(&c->texts, text);
+    if (before == 0 && c->texts.n == DESCRIBE_WORDS_MAX)
+        c->to->more_words = true;
+    else
+        map_put(&c->texts, text, (void *)(before + 1));
+}
+
+static bool is_word(const struct data_column *c, const struct text_field *field)
+{
+    char word[VOCABULARY_WORD_MAX + 1];
+    return text_copy(field, word, sizeof(word)) && column_word(c, word) >= 0;
+}
+
+static void count_value(struct csv_counter *c, const struct text_field *field, bool is_number, double v)
+{
+    c->to->count++;
+    if (c->counts_texts)
+        count_text(c, field);
+    if (is_number && c->to->has_numbers)
+        moments_add(&c->to->numbers, v);
+    else
+        c->to->has_numbers = false;
+}
+
+/* As csv.c judges it. The texts of a column that is not used may be anything. */
+static int take_field(struct csv_counter *c, const struct csv_dialect *d, const struct csv_place *place,
+                      const struct text_field *field, struct err *e)
+{
+    const struct data_column *column = c->column;
+    bool words = column->type == COLUMN_CATEGORY, date = column->type == COLUMN_DATE, is_number = false, found;
+    double v = 0;
+    if (words)
+        found = is_word(column, field);
+    else
+        found = is_number = date ? date_parse(field, column->format, &v) : csv_dialect_number(d, field, &v);
+    bool gap = field->p == field->end && column->has_default;
+    if (gap || (found ? is_number && !date && csv_dialect_missing_number(d, v) : csv_dialect_missing(d, field))) {
+        c->to->missing++;
+        return 0;
+    }
+    if (!found && column->used && !(words && column->oov > 0))
+        return csv_bad_value(d, place, field, e);
+    count_value(c, field, is_number, v);
+    return 0;
+}
+
+/* ---- the pass ---- */
+
+static int take_row(const struct csv_counting *counting, const struct data_file *f, const unsigned char **p,
+                    struct err *e)
+{
+    const struct csv_layout *layout = counting->layout;
+    const struct csv_record record = { .file = f, .start = *p };
+    enum text_result more = TEXT_MORE;
+    for (size_t i = 0; i < layout->columns.n; i++) {
+        const struct csv_place place = { .file = f, .at = *p, .column = &layout->columns.c[i] };
+        struct text_field field;
+        if (more == TEXT_LAST)
+            return csv_layout_wrong_count(layout, &record, e);
+        more = text_field(p, csv_end_of(f), layout->dialect.delimiter, &field);
+        if (more > TEXT_LAST)
+            return csv_quote_error(f, *p, more, e);
+        field = text_trim(field);
+        if (take_field(&counting->of[i], &layout->dialect, &place, &field, e) < 0)
+            return -1;
+    }
+    return csv_layout_end(layout, &record, p, more, e);
+}
+
+static int take_file(const struct csv_counting *counting, const struct data_file *f, struct err *e)
+{
+    struct description *ret = counting->ret;
+    const unsigned char *p;
+    if (csv_layout_begin(counting->layout, f, &p, e) < 0)
+        return -1;
+    while ((counting->limit == 0 || ret->rows < counting->limit) && (p = text_record(p, csv_end_of(f))) < csv_end_of(f))
+        if (take_row(counting, f, &p, e) < 0)
+            return -1;
+        else
+            ret->rows++;
+    return 0;
+}
+
+/* ---- the result ---- */
+
+static void keep_top(struct described_column *to, const struct map_slot *word)
+{
+    const struct described_word one = { .text = word->key, .n = (int64_t)(intptr_t)word->value };
+    size_t at = to->ntop;
+    while (at > 0 &&
+           (to->top[at - 1].n < one.n || (to->top[at - 1].n == one.n && strcmp(to->top[at - 1].text, one.text) > 0)))
+        at--;
+    if (at == DESCRIBE_TOP)
+        return;
+    to->ntop = MIN(to->ntop + 1, (size_t)DESCRIBE_TOP);
+    memmove(&to->top[at + 1], &to->top[at], (to->ntop - at - 1) * sizeof(one));
+    to->top[at] = one;
+}
+
+static const char *type_of(const struct data_column *c, const struct described_column *to)
+{
+    static const char *const NAMES[] = {
+        [COLUMN_FLOAT] = "float", [COLUMN_INT] = "int", [COLUMN_CATEGORY] = "category", [COLUMN_DATE] = "date"
+    };
+    if (!c->used && !c->described)
+        return to->count == 0 ? "empty" : to->has_numbers ? "number" : "text";
+    return NAMES[c->type];
+}
+
+static void finish_column(struct csv_counter *c)
+{
+    const struct map_slot *word;
+    struct described_column *to = c->to;
+    to->has_numbers = to->has_numbers && to->numbers.n > 0;
+    to->type = type_of(c->column, to);
+    to->has_words = !to->has_numbers && c->texts.n > 0;
+    to->words = (int64_t)c->texts.n;
+    for (size_t i = 0; to->has_words && (word = map_next(&c->texts, &i)) != NULL;)
+        keep_top(to, word);
+    for (size_t i = 0; i < to->ntop; i++)
+        to->top[i].text = xstrdup(to->top[i].text);
+}
+
+static void begin_columns(const struct csv_counting *counting)
+{
+    const struct data_columns *columns = &counting->layout->columns;
+    struct description *ret = counting->ret;
+    ret->columns = xcalloc(columns->n, sizeof(*ret->columns));
+    for (size_t i = 0; i < columns->n; i++) {
+        const struct data_column *c = &columns->c[i];
+        struct described_column *to = &ret->columns[ret->n++];
+        to->name = xstrdup(c->name);
+        to->role = c->is_label ? "label" : c->is_weight ? "weight" : c->used ? "feature" : "unused";
+        to->is_date = c->type == COLUMN_DATE;
+        to->has_numbers = c->type != COLUMN_CATEGORY;
+        counting->of[i] = (struct csv_counter){
+            .column = c, .to = to, .counts_texts = c->type == COLUMN_CATEGORY || (!c->used && !to->is_date)
+        };
+    }
+}
+
+/* The words of the only label stand for the classes. */
+static void name_classes(const struct csv_layout *layout, struct description *ret)
+{
+    const struct data_columns *columns = &layout->columns;
+    const struct map_slot *word;
+    if (columns->n_labels != 1 || columns->c[columns->label].type != COLUMN_CATEGORY)
+        return;
+    for (size_t i = 0; (word = map_next(&columns->c[columns->label].vocabulary, &i)) != NULL;)
+        strlist_add(&ret->class_names, word->key);
+}
+
+static int count_files(const struct data_files *files, const struct csv_counting *counting, struct err *e)
+{
+    begin_columns(counting);
+    for (size_t i = 0; i < files->n; i++)
+        if (take_file(counting, &files->file[i], e) < 0)
+            return -1;
+    for (size_t i = 0; i < counting->layout->columns.n; i++)
+        finish_column(&counting->of[i]);
+    name_classes(counting->layout, counting->ret);
+    return 0;
+}
+
+static int describe_files(const struct data_place *at, const struct data_files *files, int64_t limit,
+                          struct description *ret, struct err *e)
+{
+    AUTO_FINI(csv_layout) layout = { .header = false };
+    if (csv_layout_open(at, &files->file[0], &layout, e) < 0)
+        return -1;
+    auto_free struct csv_counter *of = xcalloc(layout.columns.n, sizeof(*of));
+    const struct csv_counting counting = { .layout = &layout, .of = of, .limit = limit, .ret = ret };
+    int rc = count_files(files, &counting, e);
+    for (size_t i = 0; i < layout.columns.n; i++)
+        map_fini(&of[i].texts);
+    return rc;
+}
+
+int describe_csv(const struct describe_options *o, int64_t limit, struct description *ret, struct err *e)
+{
+    const struct column_names *like =
+        o->like != NULL && o->like->features.n > 0 && o->spec->header ? o->like : NULL; /* as for dataset_open() */
+    const struct data_place at = { .spec = o->spec, .base_dir = o->base_dir, .cache_dir = o->cache_dir, .like = like };
+    struct data_files files;
+    if (data_files_open(&at, &files, e) < 0)
+        return -1;
+    int rc = describe_files(&at, &files, limit, ret, e);
+    data_files_fini(&files);
+    return rc;
+}
