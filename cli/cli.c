@@ -3,7 +3,9 @@
 #include "cli.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -169,4 +171,23 @@ int cli_learn(struct job *job, const struct job *run, const char *data_dir, cons
     for (size_t i = 0; i < notes.n; i++)
         log_info("learned from data.train: %s", notes.items[i]);
     return 0;
+}
+
+char *cli_cache_new(void)
+{
+    const char *given = getenv("TMPDIR");
+    auto_free char *path = xasprintf("%s/trainyard-look.XXXXXX", given != NULL && given[0] != '\0' ? given : "/tmp");
+    return mkdtemp(path) != NULL ? TAKE(path) : NULL;
+}
+
+void cli_cache_remove(const char *path)
+{
+    AUTO_FINI(strlist) names = { 0 };
+    if (path == NULL || dir_list(path, &names, NULL) < 0)
+        return;
+    for (size_t i = 0; i < names.n; i++) {
+        auto_free char *file = path_join(path, names.items[i]);
+        (void)!file_remove(file, NULL);
+    }
+    rmdir(path);
 }

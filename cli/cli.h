@@ -16,7 +16,7 @@ struct command {
 
 command_fn run_command, validate_command, show_command, export_command, evaluate_command, predict_command;
 command_fn certs_command, wait_command, version_command;
-command_fn show_checkpoint_command, show_events_command, show_model_command, show_cluster_command;
+command_fn show_checkpoint_command, show_data_command, show_events_command, show_model_command, show_cluster_command;
 
 /* The row of that name, or ERR_INPUT with a suggestion. `what` is "command", "thing to show". */
 MUST_USE int command_find(const struct command *table, size_t n, const char *what, const char *name,
@@ -54,5 +54,9 @@ MUST_USE int cli_replicas_to_set(const char *text, struct strlist *sets, struct 
 /* job_learn(), if the job leaves something to its data; what was learned goes to the log. */
 MUST_USE int cli_learn(struct job *job, const struct job *run, const char *data_dir, const char *cache_dir,
                        struct err *e);
+/* A temporary cache folder for a command that only looks at data: gzip files are decompressed into it. xmalloc'ed; NULL
+ * when there cannot be one. And its removal. */
+char *cli_cache_new(void);
+void cli_cache_remove(const char *path);
 
 #endif

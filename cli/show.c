@@ -12,6 +12,7 @@ enum { MODEL_FILE_MAX = 64 << 20 };
 
 static const struct command THINGS[] = {
     { "checkpoint", show_checkpoint_command, "tensors of a checkpoint: names, types, shapes, values" },
+    { "data", show_data_command, "examples of a manifest's data: counts, ranges, missing values, classes, images" },
     { "events", show_events_command, "content of TensorBoard event files; --plot draws curves" },
     { "model", show_model_command, "layers and parameters of a manifest's model, or of Keras JSON" },
     { "cluster", show_cluster_command, "what TF_CONFIG or JOB_NAME, PS_HOSTS, ... resolve to" },

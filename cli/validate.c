@@ -1,7 +1,4 @@
 /* trainyard validate FILE...: validates manifests without running anything. */
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "base/file.h"
 #include "base/log.h"
 #include "cli.h"
@@ -84,27 +81,6 @@ static int validate(const char *file, const struct strlist *sets, const char *da
     return 0;
 }
 
-/* Gzip files are decompressed into a temporary folder, which is removed afterwards. */
-static char *temporary_folder(void)
-{
-    const char *given = getenv("TMPDIR");
-    auto_free char *path =
-        xasprintf("%s/trainyard-validate.XXXXXX", given != NULL && given[0] != '\0' ? given : "/tmp");
-    return mkdtemp(path) != NULL ? TAKE(path) : NULL;
-}
-
-static void remove_folder(const char *path)
-{
-    AUTO_FINI(strlist) names = { 0 };
-    if (path == NULL || dir_list(path, &names, NULL) < 0)
-        return;
-    for (size_t i = 0; i < names.n; i++) {
-        auto_free char *file = path_join(path, names.items[i]);
-        (void)!file_remove(file, NULL);
-    }
-    rmdir(path);
-}
-
 int validate_command(int argc, char **argv, int *ret_exit, struct err *e)
 {
     static const struct opt_program PROGRAM = {
@@ -133,7 +109,7 @@ int validate_command(int argc, char **argv, int *ret_exit, struct err *e)
         return 0;
     if (cli_arguments(&PROGRAM, &files, 1, SIZE_MAX, e) < 0)
         return -1;
-    auto_free char *cache = temporary_folder();
+    auto_free char *cache = cli_cache_new();
     for (size_t i = 0; i < files.n; i++) {
         AUTO_FINI(strlist) faults = { 0 };
         if (validate(files.items[i], &sets, data_dir, cache, &faults, &text) < 0)
@@ -141,6 +117,6 @@ int validate_command(int argc, char **argv, int *ret_exit, struct err *e)
         for (size_t k = 0; k < faults.n; k++)
             log_error("%s", faults.items[k]);
     }
-    remove_folder(cache);
+    cli_cache_remove(cache);
     return cli_print(&text, e);
 }

@@ -25,7 +25,7 @@ double moments_std(const struct moments *m)
     return sqrt(m->squares / (double)(m->n - 1));
 }
 
-void description_fini(struct description *d)
+void data_description_fini(struct data_description *d)
 {
     for (size_t i = 0; i < d->n; i++) {
         for (size_t k = 0; k < d->columns[i].ntop; k++)
@@ -37,12 +37,12 @@ void description_fini(struct description *d)
     free(d->x);
     free(d->y);
     strlist_fini(&d->class_names);
-    *d = (struct description){ .n = 0 };
+    *d = (struct data_description){ .n = 0 };
 }
 
 /* ---- the pass ---- */
 
-struct chunk {
+struct example_chunk {
     const struct records *r;
     struct read_team *team;
     size_t x_count, y_count;
@@ -50,16 +50,16 @@ struct chunk {
     void *x, *y, *w, *which;
 };
 
-static void chunk_fini(struct chunk *c)
+static void example_chunk_fini(struct example_chunk *c)
 {
     free(c->x);
     free(c->y);
     free(c->w);
     free(c->which);
 }
-DEFINE_AUTO_FINI(chunk, chunk_fini);
+DEFINE_AUTO_FINI(example_chunk, example_chunk_fini);
 
-static int chunk_init(struct chunk *c, const struct dataset *d, struct err *e)
+static int chunk_init(struct example_chunk *c, const struct dataset *d, struct err *e)
 {
     const struct records *r = c->r = dataset_records(d);
     size_t bytes, y_bytes;
@@ -78,7 +78,7 @@ static int chunk_init(struct chunk *c, const struct dataset *d, struct err *e)
 }
 
 /* The n records `which`. */
-static int chunk_read(struct chunk *c, size_t n, struct err *e)
+static int chunk_read(struct example_chunk *c, size_t n, struct err *e)
 {
     const struct read_rows rows = {
         .which = c->which, .n = n, .x = c->x, .y = c->y_count > 0 ? c->y : NULL, .w = c->r->has_weights ? c->w : NULL
@@ -93,19 +93,19 @@ static int chunk_read(struct chunk *c, size_t n, struct err *e)
     return values_check(c->r, &ranges, rows.which, n, &(struct batch_values){ .x = rows.x, .y = rows.y }, e);
 }
 
-static double chunk_x(const struct chunk *c, size_t i)
+static double chunk_x(const struct example_chunk *c, size_t i)
 {
     return c->r->x_type == DT_UINT8 ? (double)((const uint8_t *)c->x)[i] : (double)((const float *)c->x)[i];
 }
 
-static double chunk_y(const struct chunk *c, size_t i)
+static double chunk_y(const struct example_chunk *c, size_t i)
 {
     return c->r->integer_labels ? (double)((const int32_t *)c->y)[i] : (double)((const float *)c->y)[i];
 }
 
 /* ---- columns of examples ---- */
 
-static struct described_column *describe_add(struct description *ret, const char *role, const char *name,
+static struct described_column *describe_add(struct data_description *ret, const char *role, const char *name,
                                              const char *type)
 {
     struct described_column *c = &ret->columns[ret->n++];
@@ -116,7 +116,7 @@ static struct described_column *describe_add(struct description *ret, const char
 }
 
 /* A row for each part of the features and labels, and for the weights. */
-static void describe_parts(const struct records *r, struct description *ret)
+static void describe_parts(const struct records *r, struct data_description *ret)
 {
     const char *type = dtype_name(r->x_type);
     ret->columns = xcalloc(r->x_fields.n + r->y_fields.n + 3, sizeof(*ret->columns));
@@ -139,10 +139,10 @@ static void describe_take(struct described_column *to, double v)
 }
 
 /* Example `row` of the chunk, its features or labels. `to`: the first of their columns. Returns the column behind. */
-static struct described_column *describe_row(const struct chunk *c, size_t row, bool labels,
+static struct described_column *describe_row(const struct example_chunk *c, size_t row, bool labels,
                                              struct described_column *to)
 {
-    double (*value)(const struct chunk *, size_t) = labels ? chunk_y : chunk_x;
+    double (*value)(const struct example_chunk *, size_t) = labels ? chunk_y : chunk_x;
     const struct record_fields *f = labels ? &c->r->y_fields : &c->r->x_fields;
     size_t count = labels ? c->y_count : c->x_count;
     for (size_t i = 0; f->n == 0 && i < count; i++)
@@ -153,7 +153,8 @@ static struct described_column *describe_row(const struct chunk *c, size_t row, 
     return to + MAX(f->n, 1);
 }
 
-static void describe_chunk(const struct chunk *c, bool columns, int64_t *classes, struct description *ret)
+static void describe_take_chunk(const struct example_chunk *c, bool columns, int64_t *classes,
+                                struct data_description *ret)
 {
     for (size_t row = 0; row < c->n; row++) {
         struct described_column *to = columns ? describe_row(c, row, false, ret->columns) : NULL;
@@ -171,7 +172,7 @@ static void describe_chunk(const struct chunk *c, bool columns, int64_t *classes
     }
 }
 
-static void describe_classes(const int64_t *counts, struct description *ret)
+static void describe_classes(const int64_t *counts, struct data_description *ret)
 {
     ret->classes = xcalloc(DESCRIBE_CLASSES_MAX, sizeof(*ret->classes));
     for (int64_t i = 0; i < DESCRIBE_CLASSES_MAX; i++)
@@ -180,8 +181,8 @@ static void describe_classes(const int64_t *counts, struct description *ret)
 }
 
 /* The first records, or with `spread` those at equal distances. */
-static int describe_examples(const struct dataset *d, struct chunk *c, bool columns, struct description *ret,
-                             struct err *e)
+static int describe_examples(const struct dataset *d, struct example_chunk *c, bool columns,
+                             struct data_description *ret, struct err *e)
 {
     auto_free int64_t *classes = xcalloc(DESCRIBE_CLASSES_MAX, sizeof(*classes));
     double step = ret->spread ? (double)ret->examples / (double)ret->seen : 1;
@@ -191,13 +192,13 @@ static int describe_examples(const struct dataset *d, struct chunk *c, bool colu
             ((int64_t *)c->which)[i] = dataset_first(d) + (int64_t)((double)(at + (int64_t)i) * step);
         if (chunk_read(c, n, e) < 0)
             return -1;
-        describe_chunk(c, columns, classes, ret);
+        describe_take_chunk(c, columns, classes, ret);
     }
     describe_classes(classes, ret);
     return 0;
 }
 
-static int describe_first(const struct dataset *d, struct chunk *c, struct description *ret, struct err *e)
+static int describe_first(const struct dataset *d, struct example_chunk *c, struct data_description *ret, struct err *e)
 {
     size_t bytes, y_bytes;
     void *x, *y;
@@ -223,8 +224,8 @@ static int describe_first(const struct dataset *d, struct chunk *c, struct descr
     return 0;
 }
 
-static void describe_sizes(const struct dataset *d, const struct chunk *c, const struct describe_options *o,
-                           struct description *ret)
+static void describe_sizes(const struct dataset *d, const struct example_chunk *c, const struct describe_options *o,
+                           struct data_description *ret)
 {
     int64_t limit = o->limit;
     if (limit == 0)
@@ -243,9 +244,10 @@ static void describe_sizes(const struct dataset *d, const struct chunk *c, const
         strlist_add(&ret->class_names, c->r->names.classes.items[i]);
 }
 
-int describe_dataset(const struct dataset *d, const struct describe_options *o, struct description *ret, struct err *e)
+int describe_dataset(const struct dataset *d, const struct describe_options *o, struct data_description *ret,
+                     struct err *e)
 {
-    AUTO_FINI(chunk) c = { .r = NULL };
+    AUTO_FINI(example_chunk) c = { .r = NULL };
     bool is_csv = o->spec->format == DATA_CSV;
     if (chunk_init(&c, d, e) < 0)
         return -1;

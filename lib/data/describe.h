@@ -44,7 +44,7 @@ struct described_class {
     int64_t value, n;
 };
 
-struct description {
+struct data_description {
     int64_t examples;
     int64_t seen; /* examples of which the statistics are */
     bool spread;  /* these have equal distances; else they are the first ones */
@@ -61,8 +61,8 @@ struct description {
     bool is_uint8, has_labels, integer_labels;
     struct shape y_shape;
 };
-void description_fini(struct description *d);
-DEFINE_AUTO_FINI(description, description_fini);
+void data_description_fini(struct data_description *d);
+DEFINE_AUTO_FINI(data_description, data_description_fini);
 
 struct describe_options {
     const struct data_spec *spec; /* as the data set was opened with */
@@ -73,7 +73,7 @@ struct describe_options {
 };
 /* ret must be zeroed. Reads the data once, and csv files once more. ERR_INPUT with the place of a number that is not
  * finite or of a damaged record. */
-MUST_USE int describe_dataset(const struct dataset *d, const struct describe_options *o, struct description *ret,
+MUST_USE int describe_dataset(const struct dataset *d, const struct describe_options *o, struct data_description *ret,
                               struct err *e);
 
 #endif

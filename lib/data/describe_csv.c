@@ -17,7 +17,7 @@ struct csv_counting {
     const struct csv_layout *layout;
     struct csv_counter *of;
     int64_t limit;
-    struct description *ret;
+    struct data_description *ret;
 };
 
 /* ---- a value ---- */
@@ -98,7 +98,7 @@ static int take_row(const struct csv_counting *counting, const struct data_file 
 
 static int take_file(const struct csv_counting *counting, const struct data_file *f, struct err *e)
 {
-    struct description *ret = counting->ret;
+    struct data_description *ret = counting->ret;
     const unsigned char *p;
     if (csv_layout_begin(counting->layout, f, &p, e) < 0)
         return -1;
@@ -153,7 +153,7 @@ static void finish_column(struct csv_counter *c)
 static void begin_columns(const struct csv_counting *counting)
 {
     const struct data_columns *columns = &counting->layout->columns;
-    struct description *ret = counting->ret;
+    struct data_description *ret = counting->ret;
     ret->columns = xcalloc(columns->n, sizeof(*ret->columns));
     for (size_t i = 0; i < columns->n; i++) {
         const struct data_column *c = &columns->c[i];
@@ -169,7 +169,7 @@ static void begin_columns(const struct csv_counting *counting)
 }
 
 /* The words of the only label stand for the classes. */
-static void name_classes(const struct csv_layout *layout, struct description *ret)
+static void name_classes(const struct csv_layout *layout, struct data_description *ret)
 {
     const struct data_columns *columns = &layout->columns;
     const struct map_slot *word;
@@ -192,7 +192,7 @@ static int count_files(const struct data_files *files, const struct csv_counting
 }
 
 static int describe_files(const struct data_place *at, const struct data_files *files, int64_t limit,
-                          struct description *ret, struct err *e)
+                          struct data_description *ret, struct err *e)
 {
     AUTO_FINI(csv_layout) layout = { .header = false };
     if (csv_layout_open(at, &files->file[0], &layout, e) < 0)
@@ -205,7 +205,7 @@ static int describe_files(const struct data_place *at, const struct data_files *
     return rc;
 }
 
-int describe_csv(const struct describe_options *o, int64_t limit, struct description *ret, struct err *e)
+int describe_csv(const struct describe_options *o, int64_t limit, struct data_description *ret, struct err *e)
 {
     const struct column_names *like =
         o->like != NULL && o->like->features.n > 0 && o->spec->header ? o->like : NULL; /* as for dataset_open() */

@@ -5,6 +5,6 @@
 #include "data/describe.h"
 
 /* Fills in the columns, the rows and the names of the classes. limit: rows; 0: all. */
-MUST_USE int describe_csv(const struct describe_options *o, int64_t limit, struct description *ret, struct err *e);
+MUST_USE int describe_csv(const struct describe_options *o, int64_t limit, struct data_description *ret, struct err *e);
 
 #endif

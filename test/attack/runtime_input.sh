@@ -169,7 +169,7 @@ END
     want_line 'job.yaml:7:.*spec.data.train: .*\(2,\)'
     printf 'a,b,c\n1,2,3\n' | gzip >"$dir/a.csv"
     want_exit 0 env TMPDIR="$dir" trainyard validate --data-dir "$dir" "$dir/job.yaml"
-    [ -z "$(find "$dir" -name 'trainyard-validate.*')" ] || problem "validate leaves its folder"
+    [ -z "$(find "$dir" -name 'trainyard-look.*')" ] || problem "validate leaves its folder"
     want_exit 2 trainyard validate --set fit.epochs=null "$dir/job.yaml"
     want_line "'epochs' is missing"
     want_exit 0 trainyard validate --set fit.epochs=null --set fit.steps=5 "$dir/job.yaml"

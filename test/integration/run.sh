@@ -817,6 +817,8 @@ test_readme_everyday_commands() {
 . "$root/test/integration/callbacks.sh"
 # shellcheck source=test/integration/look.sh
 . "$root/test/integration/look.sh"
+# shellcheck source=test/integration/show_data.sh
+. "$root/test/integration/show_data.sh"
 # shellcheck source=test/integration/docs.sh
 . "$root/test/integration/docs.sh"
 # shellcheck source=test/integration/packages.sh

@@ -10,12 +10,12 @@ static struct err e;
 struct described {
     struct parsed_spec p;
     struct dataset *d;
-    struct description what;
+    struct data_description what;
 };
 
 static void described_fini(struct described *s)
 {
-    description_fini(&s->what);
+    data_description_fini(&s->what);
     dataset_free(s->d);
     parsed_spec_fini(&s->p);
 }
