@@ -29,12 +29,11 @@ void data_view_fini(struct data_view *v)
 
 /* ---- cells ---- */
 
-/* At most TEXT_MAX characters; bytes that are not UTF-8 become '?'. */
-static void add_text(const char *text, struct buf *out)
+void data_view_clean(const char *text, size_t max, struct buf *out)
 {
     const unsigned char *p = (const unsigned char *)text;
     size_t left = strlen(text), shown = 0;
-    for (size_t n; left > 0 && shown < TEXT_MAX; left -= n, p += n, shown++) {
+    for (size_t n; left > 0 && shown < max; left -= n, p += n, shown++) {
         n = p[0] < 0x80 ? 1 : utf8_length(p, left);
         if (n > 1 && !(p[0] == 0xC2 && p[1] < 0xA0)) /* and not one of the control characters U+0080 to U+009F */
             buf_add(out, p, n);
@@ -44,6 +43,11 @@ static void add_text(const char *text, struct buf *out)
     }
     if (left > 0)
         buf_str(out, "...");
+}
+
+static void add_text(const char *text, struct buf *out)
+{
+    data_view_clean(text, TEXT_MAX, out);
 }
 
 static void add_cell(struct view_table *t, const char *text)
@@ -167,11 +171,16 @@ static const char *class_name(const struct data_description *d, int64_t value)
     return value >= 0 && value < (int64_t)d->class_names.n ? d->class_names.items[value] : "";
 }
 
+bool data_view_many_values(const struct data_description *d)
+{
+    return d->class_names.n == 0 && (d->nclasses > VIEW_VALUES_MAX || d->other_classes > d->seen / 2);
+}
+
 static void fill_classes(const struct data_description *d, struct view_table *t)
 {
     static const char *const NAMES[] = { "class", "name", "examples", "share", "" };
     int64_t most = 1;
-    if (!d->integer_labels)
+    if (!d->integer_labels || data_view_many_values(d))
         return;
     begin_table(t, NAMES, COUNT_OF(NAMES), 0xD);
     t->title = xstrdup("Labels");

@@ -7,7 +7,7 @@
 #include "data/describe.h"
 #include "thumbnail.h"
 
-enum { VIEW_COLUMNS_MAX = 16, VIEW_ROWS_MAX = 200 };
+enum { VIEW_COLUMNS_MAX = 16, VIEW_ROWS_MAX = 200, VIEW_VALUES_MAX = 100 };
 
 struct view_table {
     char *title;
@@ -29,6 +29,11 @@ struct data_view {
 void data_view_fini(struct data_view *v);
 DEFINE_AUTO_FINI(data_view, data_view_fini);
 
+/* At most max characters of a text from a file or of its name. Control characters become spaces, and bytes that are not
+ * UTF-8 question marks, so that it cannot write to a terminal. */
+void data_view_clean(const char *text, size_t max, struct buf *out);
+/* The labels are whole numbers, but so many different ones that they cannot be classes: they do not have a table. */
+bool data_view_many_values(const struct data_description *d);
 /* Adds the tables and, of at most max_side pixels, the pictures. d: the data set that `what` describes. */
 MUST_USE int data_view_fill(const struct dataset *d, const struct data_description *what, size_t max_side,
                             struct data_view *v, struct err *e);

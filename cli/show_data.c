@@ -11,7 +11,15 @@
 #include "data/job_data.h"
 #include "data_view.h"
 
-enum { ROWS_DEFAULT = 5, ROWS_MAX = 1000, TERMINAL_SIDE = 32, PAGE_SIDE = 256, TERMINAL_WIDTH = 80, NAMES_TEXT = 100 };
+enum {
+    ROWS_DEFAULT = 5,
+    ROWS_MAX = 1000,
+    TERMINAL_SIDE = 32,
+    PAGE_SIDE = 256,
+    TERMINAL_WIDTH = 80,
+    NAMES_TEXT = 100,
+    WARNING_TEXT = 1000
+};
 
 struct look {
     const char *data_dir, *html;
@@ -111,16 +119,20 @@ static int add_lines(const struct describe_options *o, const struct dataset *d, 
                      struct strlist *lines, struct err *e)
 {
     AUTO_FINI(strlist) names = { 0 };
+    AUTO_FINI(buf) clean = BUF_INIT;
     char list[NAMES_TEXT];
     if (name_files(o, &names, e) < 0)
         return -1;
-    column_names_text(&names, list, sizeof(list));
+    data_view_clean(column_names_text(&names, list, sizeof(list)), sizeof(list), &clean);
     if (o->spec->format == DATA_IMAGES && o->spec->images.directory != NULL)
-        add_line(lines, "images, 1 directory: %s", list);
+        add_line(lines, "images, 1 directory: %s", clean.data);
     else
-        add_line(lines, "%s, %zu file%s: %s", FORMATS[o->spec->format], names.n, names.n == 1 ? "" : "s", list);
+        add_line(lines, "%s, %zu file%s: %s", FORMATS[o->spec->format], names.n, names.n == 1 ? "" : "s", clean.data);
     add_example(d, what, lines);
     dataset_left_out(d, lines);
+    if (data_view_many_values(what))
+        add_line(lines, "the labels have more than %d different values; the table of the numbers has their range",
+                 VIEW_VALUES_MAX);
     add_scope(what, lines);
     return 0;
 }
@@ -145,6 +157,18 @@ static int write_view(const struct look *look, const struct data_view *v, struct
     return 0;
 }
 
+/* They may have names of files. */
+static void add_warnings(const struct dataset *d, struct strlist *ret)
+{
+    AUTO_FINI(strlist) warnings = { 0 };
+    dataset_warnings(d, &warnings);
+    for (size_t i = 0; i < warnings.n; i++) {
+        AUTO_FINI(buf) clean = BUF_INIT;
+        data_view_clean(warnings.items[i], WARNING_TEXT, &clean);
+        strlist_add(ret, clean.data);
+    }
+}
+
 static int describe_set(const struct job *job, const struct look *look, struct describe_options *o, struct dataset *d,
                         struct err *e)
 {
@@ -156,7 +180,7 @@ static int describe_set(const struct job *job, const struct look *look, struct d
     if (describe_dataset(d, o, &what, e) < 0 || add_lines(o, d, &what, &v.lines, e) < 0 ||
         data_view_fill(d, &what, look->html != NULL ? PAGE_SIDE : TERMINAL_SIDE, &v, e) < 0)
         return -1;
-    dataset_warnings(d, &v.warnings);
+    add_warnings(d, &v.warnings);
     if (!look->validation)
         add_split(job, d, &v.lines);
     return write_view(look, &v, e);

@@ -118,16 +118,16 @@ static struct described_column *describe_add(struct data_description *ret, const
 /* A row for each part of the features and labels, and for the weights. */
 static void describe_parts(const struct records *r, struct data_description *ret)
 {
-    const char *type = dtype_name(r->x_type);
+    const char *type = dtype_name(r->x_type), *y_type = r->integer_labels ? "int" : "float32";
     ret->columns = xcalloc(r->x_fields.n + r->y_fields.n + 3, sizeof(*ret->columns));
     for (size_t i = 0; i < r->x_fields.n; i++)
         describe_add(ret, "feature", r->x_fields.v[i].name, type);
     if (r->x_fields.n == 0)
         describe_add(ret, "feature", "features", type);
     for (size_t i = 0; i < r->y_fields.n; i++)
-        describe_add(ret, "label", r->y_fields.v[i].name, r->y_fields.v[i].integer ? "int" : "float32");
+        describe_add(ret, "label", r->y_fields.v[i].name, y_type);
     if (r->has_labels && r->y_fields.n == 0)
-        describe_add(ret, "label", "labels", r->integer_labels ? "int" : "float32");
+        describe_add(ret, "label", "labels", y_type);
     if (r->has_weights)
         describe_add(ret, "weight", "weights", "float32");
 }

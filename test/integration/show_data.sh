@@ -47,6 +47,15 @@ test_show_data_of_a_table() {
     want_line '^  1 of 4 examples lack a value and are left out \(missing: drop\)$'
     want_exit 2 trainyard show data "$dir/job.yaml" --validation
     want_line '^error: .*has no data.validation: fit.validationSplit reserves a part of data.train'
+    want_exit 2 trainyard show data "$dir/job.yaml" --limit 0
+    want_line '^error: --limit: 0 is out of range'
+    data_job 'format: csv, files: u.csv'
+    { echo size,price; seq 300 | sed 's|.*|&,&000|'; } >"$dir/u.csv"
+    want_exit 0 trainyard show data "$dir/job.yaml"
+    want_line '^  the labels have more than 100 different values; the table of the numbers has their range$'
+    want_line '^  price   label    float    300        0  1000  300000  150500 '
+    want_no_line '^Labels'
+    put_table
     echo 5,old,Bern,x,no >>"$dir/t.csv"
     want_exit 2 trainyard show data "$dir/job.yaml"
     want_line "^error: .*t.csv:6:3: column 'age': 'old' is not a number"

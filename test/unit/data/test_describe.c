@@ -1,9 +1,12 @@
 /* What data/describe.h says of small data sets whose statistics are known. Those of the csv are pandas' describe(). */
+#include "case_folder.h"
 #include "data/describe.h"
 #include "data_help.h"
 #include "put_png.h"
 
 #include <math.h>
+
+#define CASES "test/data/data/valid"
 
 static struct err e;
 
@@ -228,6 +231,45 @@ START_TEST(images_have_names_of_classes)
 }
 END_TEST
 
+static void put_number(struct buf *features, const char *name, float v)
+{
+    AUTO_FINI(buf) list = BUF_INIT;
+    pb_put_bytes(&list, 1, &v, sizeof(v)); /* packed */
+    put_feature(features, name, 2, &list);
+}
+
+/* Each feature has a line; a default counts as a value. */
+START_TEST(features_of_a_tfrecord)
+{
+    AUTO_FINI(folder) dir = folder_new();
+    AUTO_FINI(described) s = { .d = NULL };
+    AUTO_FINI(buf) file = BUF_INIT;
+    for (int i = 0; i < 4; i++) {
+        AUTO_FINI(buf) features = BUF_INIT;
+        put_number(&features, "a", (float)i);
+        if (i > 0)
+            put_number(&features, "b", 10);
+        put_number(&features, "y", (float)-i);
+        put_number(&features, "w", 2);
+        put_example(&file, &features);
+    }
+    put_file(&dir, "t", file.data, file.len);
+    ck_ok_e(look("{format: tfrecord, files: t, label: y, sampleWeight: w, columns: [{name: a, type: float}, "
+                 "{name: b, type: float, default: 2}, {name: w, type: float}, {name: y, type: float}]}",
+                 dir.path, 0, &s));
+    const struct described_column *c = s.what.columns;
+    ck_assert(s.what.n == 4 && s.what.rows == 0 && s.what.nclasses == 0 && s.what.y_count == 1);
+    assert_column(&c[0], "a", "feature", "float32");
+    assert_numbers(&c[0], -1, 1.5, sqrt(5.0 / 3));
+    assert_column(&c[1], "b", "feature", "float32");
+    assert_numbers(&c[1], -1, 8, 4);
+    assert_column(&c[2], "y", "label", "float32");
+    ck_assert_double_eq(c[2].numbers.min, -3);
+    assert_column(&c[3], "weights", "weight", "float32");
+    assert_numbers(&c[3], -1, 2, 0);
+}
+END_TEST
+
 START_TEST(a_number_that_is_not_finite_has_its_place)
 {
     static const unsigned char BAD[] = { 0, 0, 0xD, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0x7F, 0xC0, 0, 0 };
@@ -238,6 +280,35 @@ START_TEST(a_number_that_is_not_finite_has_its_place)
     ck_assert_int_eq(look("{format: idx, features: x, labels: y}", dir.path, 0, &s), -1);
     ck_assert_int_eq(err_exit_code(&e), 2);
     ck_assert_msg(strstr(e.msg, "/x") != NULL && strstr(e.msg, "nan is not a finite number") != NULL, "%s", e.msg);
+}
+END_TEST
+
+/* Each data set that can be trained on can be described, and each value of a csv is there or missing. */
+START_TEST(valid_cases_are_described)
+{
+    AUTO_FINI(folder) cache = folder_new();
+    AUTO_FINI(buf) yaml = BUF_INIT;
+    AUTO_FINI(parsed_spec) p = { .doc = NULL };
+    AUTO_FINI(data_description) what = { .n = 0 };
+    AUTO_FINI(buf) like_yaml = BUF_INIT;
+    AUTO(dataset) *d = NULL, *run = NULL;
+    auto_free char *dir = case_path(CASES, _i), *path = path_join(dir, "job.yaml"), *like = path_join(dir, "like.yaml");
+    if (file_exists(like)) { /* the data set whose names count */
+        ck_ok_e(file_read(like, 1 << 20, &like_yaml, &e));
+        ck_ok_e(open_yaml(like_yaml.data, dir, cache.path, &run, &e));
+    }
+    const struct column_names *names = run != NULL ? dataset_columns(run) : NULL;
+    ck_ok_e(file_read(path, 1 << 20, &yaml, &e));
+    ck_ok_e(parse_spec(yaml.data, &p, &e));
+    ck_ok_e(dataset_open(&p.spec, dir, cache.path, names, &d, &e));
+    const struct describe_options o = {
+        .spec = &p.spec, .base_dir = dir, .cache_dir = cache.path, .like = names, .first = 3
+    };
+    ck_assert_msg(describe_dataset(d, &o, &what, &e) == 0, "%s: %s", dir, e.msg);
+    ck_assert_int_eq(what.seen, dataset_size(d));
+    ck_assert_msg((what.rows > 0) == (p.spec.format == DATA_CSV), "%s: %lld rows", dir, (long long)what.rows);
+    for (size_t i = 0; what.rows > 0 && i < what.n; i++)
+        ck_assert_msg(what.columns[i].count + what.columns[i].missing == what.rows, "%s: column %zu", dir, i);
 }
 END_TEST
 
@@ -255,6 +326,8 @@ Suite *test_suite(void)
     tcase_add_test(t, an_idx_set);
     tcase_add_test(t, a_limit_is_spread);
     tcase_add_test(t, images_have_names_of_classes);
+    tcase_add_test(t, features_of_a_tfrecord);
     tcase_add_test(t, a_number_that_is_not_finite_has_its_place);
+    tcase_add_loop_test(t, valid_cases_are_described, 0, case_count(CASES));
     return s;
 }
