@@ -184,6 +184,8 @@ static int describe_column(const struct data_place *at, const struct node *n, st
     if (node_object(n, e) < 0 || node_str(&name_node, &name, e) < 0)
         return -1;
     int64_t which = find_column(c, name);
+    if (which < 0 && at->like != NULL) /* order_as_in_run() names all that are missing */
+        return 0;
     if (which < 0)
         return node_error(&name_node, e, "the data has no column '%s'%s", name, known_columns(at, c, name, hint));
     struct data_column *column = &c->c[which];

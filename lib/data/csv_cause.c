@@ -287,12 +287,13 @@ int csv_no_value(const struct csv_place *place, const struct text_field *field, 
     const struct data_column *c = place->column;
     char text[SHOWN_MAX];
     bool empty = field->p == field->end;
-    return csv_error_at(place->file, place->at, e, "column '%s': the %s is missing%s%s%s; %s", c->name,
+    const char *word = empty || c->type != COLUMN_CATEGORY ? "" : "; if this is a word, set naValues: []";
+    return csv_error_at(place->file, place->at, e, "column '%s': the %s is missing%s%s%s; %s%s", c->name,
                         c->is_label    ? "label"
                         : c->is_weight ? "weight"
                                        : "value",
                         empty ? "" : " ('", empty ? "" : shown(field, text, sizeof(text)), empty ? "" : "')",
-                        cure_of_no_value(c));
+                        cure_of_no_value(c), word);
 }
 
 static size_t count_fields(const struct data_file *f, const unsigned char *p, char delimiter)

@@ -218,9 +218,11 @@ static void describe(const struct learner *l, struct learned_column *ret)
 {
     const struct data_column *c = l->column;
     char number[32];
-    *ret = (struct learned_column){
-        .name = xstrdup(c->name), .has_words = c->learns_words, .how = c->missing, .missing = l->missing
-    };
+    *ret = (struct learned_column){ .name = xstrdup(c->name),
+                                    .has_words = c->learns_words,
+                                    .others = c->mask + c->oov,
+                                    .how = c->missing,
+                                    .missing = l->missing };
     if (c->learns_words)
         learn_words(l, &ret->words);
     if (!data_missing_is_learned(c->missing) || c->has_default)

@@ -13,6 +13,7 @@ struct learned_column {
     char *name;
     bool has_words;
     struct strlist words; /* of a category in the order of their bytes; of a text the most frequent first */
+    size_t others;        /* numbers that are not those of words: of a text's padding, of all other words */
     bool kept;            /* they are those of an earlier run, not of the data */
     char *fill;           /* as a field of the column; NULL: a missing value is not replaced */
     bool fill_is_number;

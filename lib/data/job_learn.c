@@ -146,6 +146,8 @@ static void note_column(const struct learned_column *c, struct strlist *notes)
     if (c->has_words)
         buf_printf(&text, " %zu word%s%s (%s)", c->words.n, c->words.n == 1 ? "" : "s", c->kept ? " of the run" : "",
                    column_names_text(&c->words, list, sizeof(list)));
+    if (c->has_words && c->others > 0)
+        buf_printf(&text, ", %zu numbers", c->words.n + c->others);
     if (c->fill != NULL && c->missing > 0) {
         buf_printf(&text, "%s %" PRId64 " missing value%s, read as the %s ", c->has_words ? ";" : "", c->missing,
                    c->missing == 1 ? "" : "s", c->how == MISSING_MEAN ? "mean" : "mode");
