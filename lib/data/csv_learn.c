@@ -48,15 +48,13 @@ static bool keeps_frequent(const struct data_column *c)
 
 static int too_many(const struct learner *l, const struct csv_place *place, struct err *e)
 {
-    if (l->column->type == COLUMN_TEXT)
-        return csv_error_at(place->file, place->at, e,
-                            "column '%s' has more than %d different tokens; is it a text? List the words",
-                            l->column->name, TOKENS_COUNTED_MAX);
-    return csv_error_at(
-        place->file, place->at, e,
-        "column '%s' has more than %d different values; is it the name of each example? Leave it out, or "
-        "list the words",
-        l->column->name, keeps_frequent(l->column) ? TOKENS_COUNTED_MAX : VOCABULARY_LEARNED_MAX);
+    if (keeps_frequent(l->column))
+        return csv_error_at(place->file, place->at, e, "column '%s' has more than %d different %s; list the words",
+                            l->column->name, TOKENS_COUNTED_MAX, l->column->type == COLUMN_TEXT ? "tokens" : "values");
+    return csv_error_at(place->file, place->at, e,
+                        "column '%s' has more than %d different values; is it the name of each example? Leave it out, "
+                        "list the words, or set maxTokens",
+                        l->column->name, VOCABULARY_LEARNED_MAX);
 }
 
 static int count_text(struct learner *l, const struct csv_place *place, const char *text, struct err *e)
@@ -245,7 +243,7 @@ static int finish(const struct data_place *at, const struct learning *learning, 
                               one->column->type == COLUMN_TEXT ? "word" : "value");
         if (one->column->type == COLUMN_TEXT && one->column->max_tokens == 0 && one->counts.n > VOCABULARY_LEARNED_MAX)
             return data_error(at, "columns", e, "column '%s' has %zu different tokens; set maxTokens, at most %d",
-                              one->column->name, one->counts.n, VOCABULARY_LEARNED_MAX);
+                              one->column->name, one->counts.n, VOCABULARY_LEARNED_MAX + 2);
         describe(one, &l.c[l.n++]);
     }
     *ret = l;

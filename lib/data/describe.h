@@ -33,7 +33,7 @@ struct described_column {
     int64_t missing;  /* -1: not known */
     int64_t count;    /* values that are there */
     bool has_numbers, is_date;
-    struct moments numbers; /* dates: seconds, as in data/date.h */
+    struct moments numbers; /* dates: seconds, as in data/date.h; texts: how many words each has */
     bool has_words;
     int64_t words;                           /* different texts */
     bool more_words;                         /* there are more than were counted */

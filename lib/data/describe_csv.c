@@ -6,6 +6,7 @@
 #include "data/csv_layout.h"
 #include "data/date.h"
 #include "data/describe_internal.h"
+#include "data/tokens.h"
 
 struct csv_counter { /* of a column */
     const struct data_column *column;
@@ -22,16 +23,41 @@ struct csv_counting {
 
 /* ---- a value ---- */
 
-/* Long texts are counted by their first bytes. */
-static void count_text(struct csv_counter *c, const struct text_field *field)
+static void count_word(struct csv_counter *c, const char *text)
 {
-    char text[VOCABULARY_WORD_MAX + 1];
-    text_copy(field, text, sizeof(text));
     intptr_t before = (intptr_t)map_get(&c->texts, text);
     if (before == 0 && c->texts.n == DESCRIBE_WORDS_MAX)
         c->to->more_words = true;
     else
         map_put(&c->texts, text, (void *)(before + 1));
+}
+
+/* Long texts are counted by their first bytes. */
+static void count_text(struct csv_counter *c, const struct text_field *field)
+{
+    char text[VOCABULARY_WORD_MAX + 1];
+    text_copy(field, text, sizeof(text));
+    count_word(c, text);
+}
+
+/* Of a column of type text the words, and how many of them a text has. */
+static void count_tokens(struct csv_counter *c, const struct text_field *raw)
+{
+    struct token_reader tokens = token_reader(raw, c->column->text);
+    int64_t n = 0;
+    for (; token_next(&tokens); n++)
+        count_word(c, tokens.token);
+    c->to->count++;
+    moments_add(&c->to->numbers, (double)n);
+}
+
+static void take_text(struct csv_counter *c, const struct csv_dialect *d, const struct text_field *raw)
+{
+    struct text_field field = text_trim(*raw);
+    if (csv_dialect_missing(d, &field))
+        c->to->missing++;
+    else
+        count_tokens(c, raw);
 }
 
 static bool is_word(const struct data_column *c, const struct text_field *field)
@@ -89,6 +115,10 @@ static int take_row(const struct csv_counting *counting, const struct data_file 
         more = text_field(p, csv_end_of(f), layout->dialect.delimiter, &field);
         if (more > TEXT_LAST)
             return csv_quote_error(f, *p, more, e);
+        if (layout->columns.c[i].type == COLUMN_TEXT) {
+            take_text(&counting->of[i], &layout->dialect, &field);
+            continue;
+        }
         field = text_trim(field);
         if (take_field(&counting->of[i], &layout->dialect, &place, &field, e) < 0)
             return -1;
@@ -128,9 +158,11 @@ static void keep_top(struct described_column *to, const struct map_slot *word)
 
 static const char *type_of(const struct data_column *c, const struct described_column *to)
 {
-    static const char *const NAMES[] = {
-        [COLUMN_FLOAT] = "float", [COLUMN_INT] = "int", [COLUMN_CATEGORY] = "category", [COLUMN_DATE] = "date"
-    };
+    static const char *const NAMES[] = { [COLUMN_FLOAT] = "float",
+                                         [COLUMN_INT] = "int",
+                                         [COLUMN_CATEGORY] = "category",
+                                         [COLUMN_DATE] = "date",
+                                         [COLUMN_TEXT] = "text" };
     if (!c->used && !c->described)
         return to->count == 0 ? "empty" : to->has_numbers ? "number" : "text";
     return NAMES[c->type];
@@ -142,7 +174,7 @@ static void finish_column(struct csv_counter *c)
     struct described_column *to = c->to;
     to->has_numbers = to->has_numbers && to->numbers.n > 0;
     to->type = type_of(c->column, to);
-    to->has_words = !to->has_numbers && c->texts.n > 0;
+    to->has_words = (c->column->type == COLUMN_TEXT || !to->has_numbers) && c->texts.n > 0;
     to->words = (int64_t)c->texts.n;
     for (size_t i = 0; to->has_words && (word = map_next(&c->texts, &i)) != NULL;)
         keep_top(to, word);

@@ -53,24 +53,62 @@ START_TEST(a_job_says_all_itself)
 }
 END_TEST
 
-/* A column of names would become as many inputs. */
-START_TEST(a_column_has_so_many_words)
+/* A csv of one column `a` with 100,001 different words, and a job that learns from it as `column` says. */
+static int learn_many(const char *column, struct job **ret, struct err *e)
 {
     AUTO_FINI(folder) dir = folder_new();
     AUTO_FINI(buf) text = BUF_INIT;
     AUTO_FINI(strlist) notes = { 0 };
-    AUTO(job) *j = NULL;
-    struct err e = { .code = ERR_NONE };
-    buf_printf(&text, "a,y\n");
+    buf_printf(&text, "a,y\nw7,1\n");
     for (int i = 0; i <= 100000; i++)
         buf_printf(&text, "w%d,1\n", i);
     put_file(&dir, "t.csv", text.data, text.len);
-    ck_ok_e(job_load(CASES "/error-not-a-word/job.yaml", &j, &e));
-    json_t *column = json_array_get(json_at(j->doc, "spec.data.train.columns"), 0);
-    json_object_set_new(column, "vocabulary", json_string("auto"));
-    ck_assert_int_eq(job_learn(j, NULL, dir.path, NULL, &notes, &e), -1);
-    ck_assert_ptr_nonnull(strstr(e.msg, "t.csv:100002:1: column 'a' has more than 100000 different values; is it the "
-                                        "name of each example? Leave it out, or list the words"));
+    ck_assert_msg(job_load(CASES "/error-not-a-word/job.yaml", ret, e) == 0, "%s", e->msg);
+    json_t *columns = json_at((*ret)->doc, "spec.data.train.columns");
+    json_array_set_new(columns, 0, json_loads(column, 0, NULL));
+    return job_learn(*ret, NULL, dir.path, NULL, &notes, e);
+}
+
+/* A column of names would become as many inputs. */
+START_TEST(a_column_has_so_many_words)
+{
+    AUTO(job) *j = NULL;
+    struct err e = { .code = ERR_NONE };
+    ck_assert_int_eq(learn_many("{\"name\": \"a\", \"type\": \"category\", \"vocabulary\": \"auto\", "
+                                "\"encoding\": \"int\"}",
+                                &j, &e),
+                     -1);
+    ck_assert_ptr_nonnull(strstr(e.msg, "t.csv:100003:1: column 'a' has more than 100000 different values; is it the "
+                                        "name of each example? Leave it out, list the words, or set maxTokens"));
+}
+END_TEST
+
+START_TEST(a_text_has_so_many_words)
+{
+    AUTO(job) *j = NULL;
+    struct err e = { .code = ERR_NONE };
+    ck_assert_int_eq(learn_many("{\"name\": \"a\", \"type\": \"text\", \"vocabulary\": \"auto\", "
+                                "\"outputSequenceLength\": 2}",
+                                &j, &e),
+                     -1);
+    ck_assert_ptr_nonnull(strstr(e.msg, "column 'a' has 100001 different tokens; set maxTokens, at most 100002"));
+}
+END_TEST
+
+static const char *const MAX_TOKENS[] = {
+    "{\"name\": \"a\", \"type\": \"text\", \"vocabulary\": \"auto\", \"outputSequenceLength\": 2, \"maxTokens\": 3}",
+    "{\"name\": \"a\", \"type\": \"category\", \"vocabulary\": \"auto\", \"encoding\": \"int\", \"numOovIndices\": 1, "
+    "\"maxTokens\": 3}",
+};
+
+START_TEST(the_most_frequent_of_many_words_are_kept)
+{
+    AUTO(job) *j = NULL;
+    struct err e = { .code = ERR_NONE };
+    ck_ok_e(learn_many(MAX_TOKENS[_i], &j, &e));
+    const json_t *words = json_object_get(json_array_get(json_at(j->doc, "spec.data.train.columns"), 0), "vocabulary");
+    ck_assert_uint_eq(json_array_size(words), (size_t)_i + 1);
+    ck_assert_str_eq(json_string_value(json_array_get(words, 0)), "w7");
 }
 END_TEST
 
@@ -81,5 +119,7 @@ Suite *test_suite(void)
     suite_add_tcase(s, t);
     tcase_add_loop_test(t, a_job_says_all_itself, 0, case_count(CASES));
     tcase_add_test(t, a_column_has_so_many_words);
+    tcase_add_test(t, a_text_has_so_many_words);
+    tcase_add_loop_test(t, the_most_frequent_of_many_words_are_kept, 0, (int)COUNT_OF(MAX_TOKENS));
     return s;
 }
