@@ -375,6 +375,25 @@ START_TEST(fingerprint_changes_with_content_name_and_options)
         fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, default: 1}]\n"),
         fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, default: 2}]\n"),
         fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, missing: drop}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: text, vocabulary: [x, y], "
+                           "outputSequenceLength: 2}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: text, vocabulary: [y, x], "
+                           "outputSequenceLength: 2}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: text, vocabulary: [x, y], "
+                           "outputSequenceLength: 3}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: text, vocabulary: [x, y], "
+                           "outputSequenceLength: 2, standardize: lower}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: text, vocabulary: [x, y], "
+                           "outputSequenceLength: 2, split: character}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: text, vocabulary: [x, y], "
+                           "outputSequenceLength: 2, default: x}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: text, vocabulary: [x, y], "
+                           "outputSequenceLength: 2, default: y}]\n"),
+        fingerprint_of(
+            &p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: text, vocabulary: [x, y], encoding: count}]\n"),
+        fingerprint_of(
+            &p,
+            "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: text, vocabulary: [x, y], encoding: multi_hot}]\n"),
         fingerprint_of(&p, "format: csv\nfiles: t.csv\nnaValues: [-1]\n"),
         fingerprint_of(&p, "format: csv\nfiles: t.csv\nnaValues: [-2]\n"),
         fingerprint_of(&p, "format: csv\nfiles: t.csv\ndecimal: ','\n"),
