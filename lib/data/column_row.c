@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/bins.h"
 #include "data/date.h"
 #include "data/tokens.h"
 
@@ -23,23 +24,24 @@ static void put_tokens(const struct data_column *c, const struct text_field *tex
 static void put_feature(const struct data_column *c, const struct column_value *v, struct column_row *row)
 {
     float *x = row->x + c->place;
+    double number = c->n_bounds > 0 ? (double)bins_place(c->bounds, c->n_bounds, v->number) : v->number;
     if (c->type == COLUMN_TEXT) {
         put_tokens(c, &v->text, x);
         return;
     }
     if (c->encoding == COLUMN_ONE_HOT) {
         memset(x, 0, c->count * sizeof(*x));
-        x[(size_t)v->number] = 1;
+        x[(size_t)number] = 1;
         return;
     }
     if (c->type == COLUMN_DATE) {
         date_parts(v->number, c->parts, c->count, x);
         return;
     }
-    *x = (float)v->number;
-    if (c->type == COLUMN_INT && row->rounded == NULL && (double)*x != v->number) {
+    *x = (float)number;
+    if (c->type == COLUMN_INT && row->rounded == NULL && (double)*x != number) {
         row->rounded = c;
-        row->rounded_from = v->number;
+        row->rounded_from = number;
     }
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "codec/farmhash.h"
 #include "job/tfrecord_columns.h"
 
 enum { LIST_TEXT = 400 }; /* of names in a message */
@@ -15,6 +16,7 @@ void columns_fini(struct data_columns *c)
         free(c->c[i].name);
         free(c->c[i].format);
         free(c->c[i].fallback_text);
+        free(c->c[i].bounds);
         map_fini(&c->c[i].vocabulary);
     }
     free(c->c);
@@ -24,11 +26,19 @@ void columns_fini(struct data_columns *c)
 
 bool column_learns(const struct data_column *c)
 {
-    return c->used && (c->learns_words || (data_missing_is_learned(c->missing) && !c->has_default));
+    return c->used &&
+           (c->learns_words || c->learns_bins > 0 || (data_missing_is_learned(c->missing) && !c->has_default));
+}
+
+bool column_is_binned(const struct data_column *c)
+{
+    return c->n_bounds > 0 || c->learns_bins > 0;
 }
 
 int64_t column_word(const struct data_column *c, const char *word)
 {
+    if (c->hash_bins > 0)
+        return (int64_t)(farmhash_fingerprint64(word, strlen(word)) % c->hash_bins);
     int64_t place = (int64_t)(intptr_t)map_get(&c->vocabulary, word) - 1;
     return place < 0 ? -1 : place + (int64_t)(c->mask + c->oov);
 }
@@ -36,6 +46,8 @@ int64_t column_word(const struct data_column *c, const char *word)
 size_t column_words(const struct data_column *c)
 {
     bool known = (c->type == COLUMN_CATEGORY || c->type == COLUMN_TEXT) && !c->learns_words;
+    if (c->hash_bins > 0)
+        return c->hash_bins;
     return known ? c->mask + c->oov + c->vocabulary.n : 0;
 }
 
@@ -169,10 +181,24 @@ static const char *type_name(enum column_type type)
 }
 
 /* With words that still have to be learned it has one, so that no width is 0. */
-static void set_width(struct data_column *c)
+static size_t width_of(const struct data_column *c)
 {
-    if (c->encoding != COLUMN_INT_ENCODING)
-        c->count = MAX(c->vocabulary.n, 1) + c->oov;
+    return c->hash_bins > 0 ? c->hash_bins : column_is_binned(c) ? c->n_bounds + 1 : MAX(c->vocabulary.n, 1) + c->oov;
+}
+
+/* What is only for features was said of a label or weight. */
+static int check_role(const struct node *n, const struct data_column *c, struct err *e)
+{
+    const char *key = c->n_bounds > 0 ? "binBoundaries" : "numBins";
+    if (!c->is_label && !c->is_weight)
+        return 0;
+    if (c->hash_bins > 0 || column_is_binned(c))
+        return node_key_error(n, key, e, "a %s is not %s; remove '%s'", c->is_label ? "label" : "weight",
+                              c->hash_bins > 0 ? "hashed" : "put into ranges", key);
+    const char *of_feature = c->encoded ? "encoding" : c->oov > 0 ? "numOovIndices" : NULL;
+    if (c->is_label && of_feature != NULL)
+        return node_key_error(n, of_feature, e, "the label is a class number; remove '%s'", of_feature);
+    return 0;
 }
 
 /* One of spec.columns. */
@@ -204,11 +230,10 @@ static int describe_column(const struct data_place *at, const struct node *n, st
                           type_name(column->type));
     if (column->is_label && c->n_labels > 1 && column->type == COLUMN_CATEGORY && at->spec->outputs.n == 0)
         return node_error(n, e, "column '%s' is one of several labels, which must be numbers", name);
-    const char *of_feature = column->encoded ? "encoding" : column->oov > 0 ? "numOovIndices" : NULL;
-    if (column->is_label && of_feature != NULL)
-        return node_key_error(n, of_feature, e, "the label is a class number; remove '%s'", of_feature);
-    if (!column->is_label)
-        set_width(column);
+    if (check_role(n, column, e) < 0)
+        return -1;
+    if (!column->is_label && column->encoding != COLUMN_INT_ENCODING)
+        column->count = width_of(column);
     bool feature = !column->is_label && !column->is_weight;
     return feature && !node_present(&at->spec->drop_columns) ? add_feature(c, column, e) : 0;
 }
@@ -244,23 +269,24 @@ static int check_encodings(const struct data_place *at, const struct data_column
     bool learned = false; /* the number of words is not known yet */
     for (size_t i = 0; i < c->n && !at->spec->categories_are_int; i++) {
         const struct data_column *one = &c->c[i];
-        if (one->type != COLUMN_CATEGORY || one->encoded || one->is_label || one->is_weight)
+        bool numbered = one->type == COLUMN_CATEGORY || column_is_binned(one);
+        if (!numbered || one->encoded || one->is_label || one->is_weight)
             continue;
         first = first != NULL ? first : one;
-        as_words += MAX(one->vocabulary.n, 1) + one->oov - 1;
-        learned = learned || one->learns_words;
+        as_words += width_of(one) - 1;
+        learned = learned || one->learns_words || one->learns_bins > 0;
     }
     if (first == NULL)
         return 0;
+    const char *what = first->type == COLUMN_CATEGORY ? "a category feature" : "a number in ranges";
     if (learned || at->spec->inputs.n > 0)
-        return data_error(
-            at, "columns", e,
-            "column '%s' is a category feature and needs an encoding: 'encoding: one_hot' or 'encoding: int'",
-            first->name);
+        return data_error(at, "columns", e,
+                          "column '%s' is %s and needs an encoding: 'encoding: one_hot' or 'encoding: int'",
+                          first->name, what);
     return data_error(at, "columns", e,
-                      "column '%s' is a category feature and needs an encoding: 'encoding: one_hot' (model input "
-                      "[%zu]) or 'encoding: int' ([%zu])",
-                      first->name, as_words, c->features);
+                      "column '%s' is %s and needs an encoding: 'encoding: one_hot' (model input [%zu]) or "
+                      "'encoding: int' ([%zu])",
+                      first->name, what, as_words, c->features);
 }
 
 /* ---- columns by the names of a run ---- */
@@ -539,6 +565,10 @@ static uint64_t column_hash(const struct data_column *c)
         h = text_hash(c, h);
     else if (c->oov > 0)
         h = hash64(&c->oov, sizeof(c->oov), h);
+    if (c->hash_bins > 0)
+        h = hash64(&c->hash_bins, sizeof(c->hash_bins), h);
+    if (c->n_bounds > 0)
+        h = hash64(c->bounds, c->n_bounds * sizeof(*c->bounds), h);
     if (c->missing == MISSING_DROP)
         h = hash64_mix(h, true);
     for (size_t i = 0; c->type == COLUMN_DATE && i < c->count; i++)

@@ -4,6 +4,8 @@
  *     columns:                                      # the features, in this order; csv without: all, as float
  *       - {name: sex, type: category, vocabulary: [female, male], default: male}
  *       - {name: age, type: float, default: 29.7}   # default: what a missing value counts as
+ *       - {name: city, type: category, numBins: 1000}
+ *       - {name: height, type: float, binBoundaries: [1.5, 1.8]}
  *       - {name: sailed, type: date, parts: [month, dayofweek], format: "%d.%m.%Y"}
  *       - {name: review, type: text, vocabulary: [the, and], outputSequenceLength: 200}
  *     label: survived                               # name or index; -1 is the last column
@@ -32,8 +34,12 @@ struct data_column {
     bool learns_words;     /* its vocabulary is that of the data, and not known yet */
     size_t max_tokens;     /* the numbers of words that it then has at most; 0: no limit */
     enum column_encoding encoding;
-    bool encoded;          /* the job has chosen it */
-    size_t oov;            /* other words are the number before those of the vocabulary; 0: they are errors */
+    bool encoded;     /* the job has chosen it */
+    size_t oov;       /* other words are the number before those of the vocabulary; 0: they are errors */
+    size_t hash_bins; /* category: without a vocabulary, words have the numbers of their hashes, below this; or 0 */
+    double *bounds;   /* float, int: of `n_bounds` + 1 ranges whose numbers stand for the values */
+    size_t n_bounds;
+    size_t learns_bins;    /* as many ranges, whose boundaries are those of the data, and not known yet; or 0 */
     size_t mask;           /* text, int: 1: the number 0 is for what follows the end of a text */
     struct text_form text; /* text: how it becomes tokens */
     bool has_default;
@@ -79,13 +85,15 @@ MUST_USE int columns_of_spec(const struct data_place *at, struct data_columns *r
  * gives a csv column, and the default of any column, whose type is known. */
 MUST_USE int column_read_csv(const struct node *n, struct data_column *c, struct err *e);
 MUST_USE int column_read_default(const struct node *n, struct data_column *c, struct err *e);
-/* Something of a csv column is still to be learned from data.train (csv_learn.h): its words, or what stands for a
- * missing value. */
+/* Something of a csv column is still to be learned from data.train (csv_learn.h): its words, boundaries,
+ * or what stands for a missing value. */
 bool column_learns(const struct data_column *c);
 /* The number of a word of the vocabulary; -1: it is none. With c->oov that of all others is c->mask. */
 int64_t column_word(const struct data_column *c, const char *word);
 /* The numbers that the words of the column have, from 0; 0: it has no words, or they are not known yet. */
 size_t column_words(const struct data_column *c);
+/* float, int: its numbers are those of ranges, known or to be learned. */
+bool column_is_binned(const struct data_column *c);
 /* Hash of everything here that affects values. */
 uint64_t columns_hash(const struct data_columns *c);
 

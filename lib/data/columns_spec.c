@@ -132,6 +132,34 @@ static int read_encoding(const struct node *n, struct data_column *c, struct err
     return 0;
 }
 
+/* As of Keras's Hashing. */
+static int read_hash(const struct node *bins, struct data_column *c, struct err *e)
+{
+    int64_t count;
+    if (node_i64(bins, 1, HASH_BINS_MAX, &count, e) < 0)
+        return -1;
+    c->hash_bins = (size_t)count;
+    return 0;
+}
+
+/* As of Keras's Discretization. lib/job has checked their number and order. */
+static int read_bins(const struct node *n, struct data_column *c, struct err *e)
+{
+    struct node bins = node_get(n, "numBins"), bounds = node_get(n, "binBoundaries");
+    int64_t count = 0;
+    if (node_present(&bins) && node_i64(&bins, 2, BINS_MAX, &count, e) < 0)
+        return -1;
+    c->learns_bins = (size_t)count;
+    c->bounds = xcalloc(node_size(&bounds) + 1, sizeof(*c->bounds));
+    for (size_t i = 0; i < node_size(&bounds); i++) {
+        struct node item = node_item(&bounds, i);
+        if (node_f64(&item, &c->bounds[i], e) < 0)
+            return -1;
+        c->n_bounds++;
+    }
+    return 0;
+}
+
 /* As of Keras's StringLookup. */
 static int read_words(const struct node *n, struct data_column *c, struct err *e)
 {
@@ -220,10 +248,13 @@ int column_read_csv(const struct node *n, struct data_column *c, struct err *e)
     if (node_present(&type_node) && node_enum(&type_node, TYPES, COUNT_OF(TYPES), &type, e) < 0)
         return -1;
     c->type = MEANING[type];
-    bool words = c->type == COLUMN_CATEGORY || c->type == COLUMN_TEXT;
-    if (read_encoding(n, c, e) < 0 || (words && read_words(n, c, e) < 0) ||
-        (c->type == COLUMN_DATE && read_date(n, c, e) < 0) || (c->type == COLUMN_TEXT && read_text(n, c, e) < 0) ||
-        column_read_default(n, c, e) < 0)
+    struct node bins = node_get(n, "numBins");
+    bool number = c->type == COLUMN_FLOAT || c->type == COLUMN_INT;
+    bool hashed = c->type == COLUMN_CATEGORY && node_present(&bins);
+    bool words = !hashed && (c->type == COLUMN_CATEGORY || c->type == COLUMN_TEXT);
+    if (read_encoding(n, c, e) < 0 || (words && read_words(n, c, e) < 0) || (hashed && read_hash(&bins, c, e) < 0) ||
+        (number && read_bins(n, c, e) < 0) || (c->type == COLUMN_DATE && read_date(n, c, e) < 0) ||
+        (c->type == COLUMN_TEXT && read_text(n, c, e) < 0) || column_read_default(n, c, e) < 0)
         return -1;
     return read_missing(n, c, e);
 }

@@ -54,8 +54,22 @@ static int take_missing(const struct csv_place *place, const struct text_field *
     return place->column->missing == MISSING_DROP ? 1 : csv_no_value(place, field, e);
 }
 
-static bool find_word(const struct data_column *c, const struct text_field *field, double *ret)
+/* Any word has a hash, and so any length. */
+static double hash_word(const struct data_column *c, const struct text_field *field)
 {
+    size_t size = (size_t)(field->end - field->p) + 1;
+    auto_free char *word = xmalloc(size);
+    text_copy(field, word, size);
+    return (double)column_word(c, word);
+}
+
+static bool find_word(const struct csv_dialect *d, const struct data_column *c, const struct text_field *field,
+                      double *ret)
+{
+    if (c->hash_bins > 0) {
+        *ret = csv_dialect_missing(d, field) ? -1 : hash_word(c, field);
+        return *ret >= 0;
+    }
     char word[VOCABULARY_WORD_MAX + 1];
     *ret = text_copy(field, word, sizeof(word)) ? (double)column_word(c, word) : -1;
     return *ret >= 0;
@@ -89,7 +103,7 @@ static int take_number(const struct csv *c, const struct csv_place *place, const
     bool number = column->type == COLUMN_FLOAT || column->type == COLUMN_INT;
     bool found = number                        ? csv_dialect_number(&c->layout.dialect, &field, &v)
                  : column->type == COLUMN_DATE ? date_parse(&field, column->format, &v)
-                                               : find_word(column, &field, &v);
+                                               : find_word(&c->layout.dialect, column, &field, &v);
     bool missing = found ? number && csv_dialect_missing_number(&c->layout.dialect, v)
                          : csv_dialect_missing(&c->layout.dialect, &field);
     if (missing)

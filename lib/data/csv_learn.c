@@ -2,9 +2,12 @@
  * has the same bits in every process. */
 #include "data/csv_learn.h"
 
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
+#include "data/bins.h"
 #include "data/csv_cause.h"
 #include "data/csv_layout.h"
 #include "data/date.h"
@@ -12,7 +15,8 @@
 
 struct learner { /* of a column */
     const struct data_column *column;
-    struct map counts; /* text -> how often; words, and values for the mode */
+    struct bins_learner *bins; /* NULL: it learns no boundaries */
+    struct map counts;         /* text -> how often; words, and values for the mode */
     double sum;
     int64_t n, missing;
 };
@@ -28,6 +32,7 @@ void learned_columns_fini(struct learned_columns *l)
         free(l->c[i].name);
         free(l->c[i].fill);
         strlist_fini(&l->c[i].words);
+        free(l->c[i].bounds);
     }
     free(l->c);
     *l = (struct learned_columns){ .c = NULL };
@@ -51,6 +56,11 @@ static int too_many(const struct learner *l, const struct csv_place *place, stru
     if (keeps_frequent(l->column))
         return csv_error_at(place->file, place->at, e, "column '%s' has more than %d different %s; list the words",
                             l->column->name, TOKENS_COUNTED_MAX, l->column->type == COLUMN_TEXT ? "tokens" : "values");
+    if (l->column->hash_bins > 0)
+        return csv_error_at(place->file, place->at, e,
+                            "column '%s' has more than %d different values, too many to count; set its 'default' "
+                            "instead of missing: mode",
+                            l->column->name, VOCABULARY_LEARNED_MAX);
     return csv_error_at(place->file, place->at, e,
                         "column '%s' has more than %d different values; is it the name of each example? Leave it out, "
                         "list the words, or set maxTokens",
@@ -96,10 +106,12 @@ static int take_number(struct learner *l, const struct csv_dialect *d, const str
         l->missing++;
         return 0;
     }
-    if (!found)
+    if (!found || (l->bins != NULL && fabs(v) > (double)FLT_MAX))
         return csv_bad_value(d, place, field, e);
     l->sum += v;
     l->n++;
+    if (l->bins != NULL)
+        bins_add(l->bins, v);
     return l->column->missing == MISSING_MODE ? count_text(l, place, str_double(v, text), e) : 0;
 }
 
@@ -111,7 +123,8 @@ static int take_text(struct learner *l, const struct csv_dialect *d, const struc
     char text[VOCABULARY_WORD_MAX + 1];
     double ignored;
     bool whole = text_copy(field, text, sizeof(text));
-    bool known = !c->learns_words && c->type == COLUMN_CATEGORY && whole && column_word(c, text) >= 0;
+    bool hashed = c->hash_bins > 0, given = c->type == COLUMN_CATEGORY && !c->learns_words && !hashed;
+    bool known = given && whole && column_word(c, text) >= 0;
     if (!known && csv_dialect_missing(d, field)) {
         l->missing++;
         return 0;
@@ -119,7 +132,7 @@ static int take_text(struct learner *l, const struct csv_dialect *d, const struc
     if (!whole)
         return csv_error_at(place->file, place->at, e, "column '%s': a word has at most %d bytes", c->name,
                             VOCABULARY_WORD_MAX);
-    if (c->type == COLUMN_DATE ? !date_parse(field, c->format, &ignored) : !c->learns_words && !known)
+    if (c->type == COLUMN_DATE ? !date_parse(field, c->format, &ignored) : given && !known)
         return csv_bad_value(d, place, field, e);
     l->n++;
     return count_text(l, place, text, e);
@@ -212,7 +225,7 @@ static const char *mode_of(const struct learner *l)
     return best->key;
 }
 
-static void describe(const struct learner *l, struct learned_column *ret)
+static void describe(struct learner *l, struct learned_column *ret)
 {
     const struct data_column *c = l->column;
     char number[32];
@@ -223,6 +236,8 @@ static void describe(const struct learner *l, struct learned_column *ret)
                                     .missing = l->missing };
     if (c->learns_words)
         learn_words(l, &ret->words);
+    if (l->bins != NULL)
+        ret->n_bounds = bins_finish(l->bins, c->learns_bins, &ret->bounds);
     if (!data_missing_is_learned(c->missing) || c->has_default)
         return;
     ret->fill_is_number = is_number(c);
@@ -235,7 +250,7 @@ static int finish(const struct data_place *at, const struct learning *learning, 
 {
     AUTO_FINI(learned_columns) l = { .c = xcalloc(asked, sizeof(*l.c)) };
     for (size_t i = 0; i < learning->layout->columns.n; i++) {
-        const struct learner *one = &learning->of[i];
+        struct learner *one = &learning->of[i];
         if (one->column == NULL)
             continue;
         if (one->n == 0)
@@ -244,6 +259,10 @@ static int finish(const struct data_place *at, const struct learning *learning, 
         if (one->column->type == COLUMN_TEXT && one->column->max_tokens == 0 && one->counts.n > VOCABULARY_LEARNED_MAX)
             return data_error(at, "columns", e, "column '%s' has %zu different tokens; set maxTokens, at most %d",
                               one->column->name, one->counts.n, VOCABULARY_LEARNED_MAX + 2);
+        if (one->bins != NULL && one->n == 1)
+            return data_error(at, "columns", e,
+                              "column '%s' has one value in the data to learn from, and ranges need more",
+                              one->column->name);
         describe(one, &l.c[l.n++]);
     }
     *ret = l;
@@ -257,7 +276,9 @@ static int learn(const struct data_place *at, const struct data_files *files, co
     const struct learning learning = { .layout = layout, .of = of };
     size_t asked = 0;
     for (size_t i = 0; i < layout->columns.n; i++) {
-        of[i].column = column_learns(&layout->columns.c[i]) ? &layout->columns.c[i] : NULL;
+        const struct data_column *c = &layout->columns.c[i];
+        of[i].column = column_learns(c) ? c : NULL;
+        of[i].bins = c->used && c->learns_bins > 0 ? xcalloc(1, sizeof(*of[i].bins)) : NULL;
         asked += of[i].column != NULL;
     }
     for (size_t i = 0; asked > 0 && i < files->n; i++)
@@ -274,8 +295,12 @@ static int learn_files(const struct data_place *at, const struct data_files *fil
         return -1;
     auto_free struct learner *of = xcalloc(layout.columns.n, sizeof(*of));
     int rc = learn(at, files, &layout, of, ret, e);
-    for (size_t i = 0; i < layout.columns.n; i++)
+    for (size_t i = 0; i < layout.columns.n; i++) {
         map_fini(&of[i].counts);
+        if (of[i].bins != NULL)
+            bins_fini(of[i].bins);
+        free(of[i].bins);
+    }
     return rc;
 }
 

@@ -84,7 +84,9 @@ static int take_field(struct csv_counter *c, const struct csv_dialect *d, const 
     const struct data_column *column = c->column;
     bool words = column->type == COLUMN_CATEGORY, date = column->type == COLUMN_DATE, is_number = false, found;
     double v = 0;
-    if (words)
+    if (column->hash_bins > 0)
+        found = !csv_dialect_missing(d, field);
+    else if (words)
         found = is_word(column, field);
     else
         found = is_number = date ? date_parse(field, column->format, &v) : csv_dialect_number(d, field, &v);

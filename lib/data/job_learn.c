@@ -15,13 +15,21 @@ static bool is_learned(const char *rule)
     return str_eq(rule, "auto") || str_eq(rule, "mean") || str_eq(rule, "mode");
 }
 
-/* Asks for words or values; whether there are columns that need them is known once the file is open. */
+/* Of a number; the numBins of a category are those of its hashes. */
+static bool learns_bins(const json_t *item)
+{
+    return json_object_get(item, "numBins") != NULL &&
+           !str_eq(json_string_value(json_object_get(item, "type")), "category");
+}
+
+/* Asks for words, boundaries or values; whether there are columns that need them is known once the file is open. */
 static bool set_learns(const struct data_spec *d)
 {
     bool asks = data_missing_is_learned(d->missing);
     for (size_t i = 0; i < node_size(&d->columns); i++) {
         struct node column = node_item(&d->columns, i);
-        asks = asks || is_learned(json_string_value(json_object_get(column.v, "vocabulary"))) ||
+        asks = asks || learns_bins(column.v) ||
+               is_learned(json_string_value(json_object_get(column.v, "vocabulary"))) ||
                is_learned(json_string_value(json_object_get(column.v, "missing")));
     }
     return d->present && d->format == DATA_CSV && asks;
@@ -45,23 +53,29 @@ static void index_items(const json_t *columns, struct map *ret)
     }
 }
 
-void job_words(const json_t *doc, struct map *ret)
+/* Lists of columns of data.train, by the column. */
+static void index_lists(const json_t *doc, const char *key, struct map *ret)
 {
     const json_t *columns = json_at(doc, "spec.data.train.columns");
     for (size_t i = 0; i < json_array_size(columns); i++) {
         const json_t *item = json_array_get(columns, i);
         const char *name = json_string_value(json_object_get(item, "name"));
-        json_t *words = json_object_get(item, "vocabulary");
-        if (name != NULL && json_is_array(words))
-            map_put(ret, name, words);
+        json_t *list = json_object_get(item, key);
+        if (name != NULL && json_is_array(list))
+            map_put(ret, name, list);
     }
+}
+
+void job_words(const json_t *doc, struct map *ret)
+{
+    index_lists(doc, "vocabulary", ret);
 }
 
 /* In place of the words of the data. */
 static void keep_words(const struct job *run, struct learned_columns *learned)
 {
     AUTO_FINI(map) of_run = { 0 };
-    job_words(run->doc, &of_run);
+    index_lists(run->doc, "vocabulary", &of_run);
     for (size_t i = 0; i < learned->n; i++) {
         struct learned_column *c = &learned->c[i];
         const json_t *words = c->has_words ? map_get(&of_run, c->name) : NULL;
@@ -75,6 +89,22 @@ static void keep_words(const struct job *run, struct learned_columns *learned)
             free(c->fill);
             c->fill = xstrdup(c->words.items[0]);
         }
+    }
+}
+
+/* In place of as many of the data. */
+static void keep_bounds(const struct job *run, struct learned_columns *learned)
+{
+    AUTO_FINI(map) of_run = { 0 };
+    index_lists(run->doc, "binBoundaries", &of_run);
+    for (size_t i = 0; i < learned->n; i++) {
+        struct learned_column *c = &learned->c[i];
+        const json_t *bounds = c->bounds != NULL ? map_get(&of_run, c->name) : NULL;
+        if (bounds == NULL || json_array_size(bounds) != c->n_bounds)
+            continue;
+        for (size_t j = 0; j < c->n_bounds; j++)
+            c->bounds[j] = json_number_value(json_array_get(bounds, j));
+        c->kept = true;
     }
 }
 
@@ -92,8 +122,19 @@ static json_t *number_of(double v)
     return v == trunc(v) && fabs(v) < EXACT_MAX ? json_integer((json_int_t)v) : json_real(v);
 }
 
+static void put_bounds(json_t *item, const struct learned_column *c)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < c->n_bounds; i++)
+        json_array_append_new(list, number_of(c->bounds[i]));
+    json_object_set_new(item, "binBoundaries", list);
+    json_object_del(item, "numBins");
+}
+
 static void put_column(json_t *item, const struct learned_column *c)
 {
+    if (c->bounds != NULL && learns_bins(item))
+        put_bounds(item, c);
     if (c->has_words && str_eq(json_string_value(json_object_get(item, "vocabulary")), "auto"))
         put_words(item, &c->words);
     if (c->fill == NULL || json_object_get(item, "default") != NULL)
@@ -136,21 +177,34 @@ static void put_columns(struct data_spec *d, json_t *data, const struct learned_
     d->drop_columns = node_get(&d->node, "dropColumns");
 }
 
+static void note_bounds(const struct learned_column *c, struct buf *text)
+{
+    char list[SHOWN_MAX], number[32];
+    AUTO_FINI(strlist) bounds = { 0 };
+    for (size_t i = 0; i < c->n_bounds; i++)
+        strlist_add(&bounds, str_double(c->bounds[i], number));
+    buf_printf(text, " %zu boundar%s%s (%s)", c->n_bounds, c->n_bounds == 1 ? "y" : "ies", c->kept ? " of the run" : "",
+               column_names_text(&bounds, list, sizeof(list)));
+}
+
 static void note_column(const struct learned_column *c, struct strlist *notes)
 {
     char list[SHOWN_MAX];
     AUTO_FINI(buf) text = BUF_INIT;
-    if (!c->has_words && c->missing == 0)
+    if (!c->has_words && c->bounds == NULL && c->missing == 0)
         return;
     buf_printf(&text, "column '%s':", c->name);
+    if (c->bounds != NULL)
+        note_bounds(c, &text);
     if (c->has_words)
         buf_printf(&text, " %zu word%s%s (%s)", c->words.n, c->words.n == 1 ? "" : "s", c->kept ? " of the run" : "",
                    column_names_text(&c->words, list, sizeof(list)));
     if (c->has_words && c->others > 0)
         buf_printf(&text, ", %zu numbers", c->words.n + c->others);
     if (c->fill != NULL && c->missing > 0) {
-        buf_printf(&text, "%s %" PRId64 " missing value%s, read as the %s ", c->has_words ? ";" : "", c->missing,
-                   c->missing == 1 ? "" : "s", c->how == MISSING_MEAN ? "mean" : "mode");
+        buf_printf(&text, "%s %" PRId64 " missing value%s, read as the %s ",
+                   c->has_words || c->bounds != NULL ? ";" : "", c->missing, c->missing == 1 ? "" : "s",
+                   c->how == MISSING_MEAN ? "mean" : "mode");
         if (c->fill_is_number)
             buf_printf(&text, "%g", c->fill_number);
         else
@@ -165,8 +219,10 @@ static int learn_columns(struct job *j, const struct job *run, const struct data
     AUTO_FINI(learned_columns) learned = { .c = NULL };
     if (csv_learn(at, &learned, e) < 0)
         return -1;
-    if (run != NULL)
+    if (run != NULL) {
         keep_words(run, &learned);
+        keep_bounds(run, &learned);
+    }
     put_columns(&j->train, json_at(j->doc, "spec.data.train"), &learned, true);
     if (j->validation.present && j->validation.format == DATA_CSV)
         put_columns(&j->validation, json_at(j->doc, "spec.data.validation"), &learned, false);

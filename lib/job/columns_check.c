@@ -1,6 +1,8 @@
 /* The rows of a column of csv and tfrecord, and the checks of several fields of one together. */
 #include "job/columns_check.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "job/fields.h"
@@ -19,6 +21,8 @@ static const struct field CSV_COLUMN[] = {
     { "encoding", FIELD_CHOICE, .names = COLUMN_ENCODING_NAMES, .nnames = COLUMN_ENCODING_COUNT,
       .nworking = COLUMN_ENCODING_COUNT, .help = "" },
     { "numOovIndices", FIELD_INT, .min = 0, .max = 1, .help = "" },
+    { "numBins", FIELD_INT, .min = 1, .max = HASH_BINS_MAX, .help = "" },
+    { "binBoundaries", FIELD_LIST, .help = "" },
     { "outputSequenceLength", FIELD_INT, .min = 1, .max = TEXT_LENGTH_MAX, .help = "" },
     { "standardize", FIELD_CHOICE, .names = TEXT_STANDARDIZE_NAMES, .nnames = STANDARDIZE_COUNT,
       .nworking = STANDARDIZE_COUNT, .help = "" },
@@ -51,13 +55,16 @@ struct checked_column {
 
 /* ---- which fields go with which type, and which encodings ---- */
 
+#define NUMBERS (1u << CSV_FLOAT | 1u << CSV_INT)
 static const struct {
     const char *key;
     unsigned types; /* bit set of enum csv_type */
 } BELONGS[] = {
     { "vocabulary", 1u << CSV_CATEGORY | 1u << CSV_TEXT },
     { "maxTokens", 1u << CSV_CATEGORY | 1u << CSV_TEXT },
-    { "encoding", 1u << CSV_CATEGORY | 1u << CSV_TEXT },
+    { "encoding", NUMBERS | 1u << CSV_CATEGORY | 1u << CSV_TEXT },
+    { "numBins", NUMBERS | 1u << CSV_CATEGORY },
+    { "binBoundaries", NUMBERS },
     { "numOovIndices", 1u << CSV_CATEGORY },
     { "outputSequenceLength", 1u << CSV_TEXT },
     { "standardize", 1u << CSV_TEXT },
@@ -66,6 +73,8 @@ static const struct {
     { "format", 1u << CSV_DATE },
 };
 static const unsigned ENCODINGS[COUNT_OF(CSV_TYPES)] = {
+    [CSV_FLOAT] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_ONE_HOT,
+    [CSV_INT] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_ONE_HOT,
     [CSV_CATEGORY] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_ONE_HOT,
     [CSV_TEXT] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_MULTI_HOT | 1u << COLUMN_COUNT,
 };
@@ -150,6 +159,75 @@ static int check_missing(const struct checked_column *c, struct err *e)
     return 0;
 }
 
+/* ---- hashed words, and numbers in ranges ---- */
+
+/* As of Keras's Hashing. */
+static int check_hash(const struct checked_column *c, struct node *bins, struct err *e)
+{
+    static const char *const OF_VOCABULARIES[] = { "vocabulary", "numOovIndices", "maxTokens" };
+    struct node encoding = node_get(c->n, "encoding");
+    bool one_hot = str_eq(json_string_value(encoding.v), COLUMN_ENCODING_NAMES[COLUMN_ONE_HOT]);
+    int64_t n;
+    for (size_t i = 0; i < COUNT_OF(OF_VOCABULARIES); i++) {
+        struct node value = node_get(c->n, OF_VOCABULARIES[i]);
+        if (node_present(&value))
+            return node_error(&value, e,
+                              "with 'numBins' every word has the number of its hash; remove '%s' or 'numBins'",
+                              OF_VOCABULARIES[i]);
+    }
+    if (node_i64(bins, 1, HASH_BINS_MAX, &n, e) < 0)
+        return -1;
+    return one_hot && n > HASH_ONE_HOT_MAX
+               ? node_error(bins, e,
+                            "would make %lld numbers of each example, at most %d; use encoding: int with an Embedding",
+                            (long long)n, HASH_ONE_HOT_MAX)
+               : 0;
+}
+
+static int check_boundaries(const struct node *bounds, struct err *e)
+{
+    double before = 0, v;
+    if (node_size(bounds) == 0)
+        return node_error(bounds, e, "names no boundary");
+    if (node_size(bounds) > BIN_BOUNDARIES_MAX)
+        return node_error(bounds, e, "has %zu boundaries, at most %d", node_size(bounds), BIN_BOUNDARIES_MAX);
+    for (size_t i = 0; i < node_size(bounds); i++) {
+        struct node item = node_item(bounds, i);
+        if (node_f64(&item, &v, e) < 0)
+            return -1;
+        if (!(fabs(v) <= (double)FLT_MAX))
+            return node_error(&item, e, "%g is too large for a float", v);
+        if (i > 0 && v < before)
+            return node_error(&item, e, "%g follows %g; boundaries are listed from the least to the largest", v,
+                              before);
+        before = v;
+    }
+    return 0;
+}
+
+/* As of Keras's Discretization, and of Hashing. */
+static int check_bins(const struct checked_column *c, struct err *e)
+{
+    struct node bins = node_get(c->n, "numBins"), bounds = node_get(c->n, "binBoundaries"),
+                encoding = node_get(c->n, "encoding");
+    bool number = c->type == CSV_FLOAT || c->type == CSV_INT, ranges = node_present(&bounds);
+    struct node *given = ranges ? &bounds : &bins;
+    int64_t ignored;
+    if (!node_present(given))
+        return number && node_present(&encoding) ? node_error(&encoding, e,
+                                                              "only a column of type category or text has 'encoding', "
+                                                              "and a number with 'numBins' or 'binBoundaries'")
+                                                 : 0;
+    if (c->is_label || c->is_weight)
+        return node_error(given, e, "a %s is not %s; remove '%s'", c->is_label ? "label" : "weight",
+                          number ? "put into ranges" : "hashed", ranges ? "binBoundaries" : "numBins");
+    if (!number)
+        return check_hash(c, &bins, e);
+    if (ranges && node_present(&bins))
+        return node_error(&bins, e, "the column has 'binBoundaries'; remove one of the two");
+    return ranges ? check_boundaries(&bounds, e) : node_i64(&bins, 2, BINS_MAX, &ignored, e);
+}
+
 /* ---- words, dates and texts ---- */
 
 static bool has_words(const struct checked_column *c)
@@ -164,8 +242,9 @@ static int check_words(const struct checked_column *c, const struct node *vocabu
     if (node_size(vocabulary) > 0)
         return 0;
     return node_error(c->n, e,
-                      c->type == CSV_TEXT ? "a text needs its 'vocabulary', auto or a list of its words"
-                                          : "a category needs its 'vocabulary', a list of its values, or auto");
+                      c->type == CSV_TEXT
+                          ? "a text needs its 'vocabulary', auto or a list of its words"
+                          : "a category needs its 'vocabulary', a list of its values, or auto; or 'numBins'");
 }
 
 /* Words, or "auto": those of the data. */
@@ -173,8 +252,9 @@ static int check_vocabulary(const struct checked_column *c, struct err *e)
 {
     struct node vocabulary = node_get(c->n, "vocabulary"), max = node_get(c->n, "maxTokens"),
                 oov = node_get(c->n, "numOovIndices");
+    struct node bins = node_get(c->n, "numBins");
     bool learned = str_eq(json_string_value(vocabulary.v), "auto");
-    if (!has_words(c))
+    if (!has_words(c) || node_present(&bins))
         return 0;
     if (!learned && check_words(c, &vocabulary, e) < 0)
         return -1;
@@ -221,7 +301,7 @@ static int check_csv_column(const struct data_spec *d, const struct node *n, str
     struct checked_column c = { .d = d, .n = n, .type = (enum csv_type)which, .name = json_string_value(name.v) };
     c.is_label = data_spec_has_label(d, c.name);
     c.is_weight = c.name != NULL && str_eq(c.name, d->sample_weight);
-    if (check_belongs(&c, e) < 0 || check_vocabulary(&c, e) < 0 || check_label(&c, e) < 0 ||
+    if (check_belongs(&c, e) < 0 || check_bins(&c, e) < 0 || check_vocabulary(&c, e) < 0 || check_label(&c, e) < 0 ||
         check_encoding(&c, e) < 0 || check_missing(&c, e) < 0 || check_date(&c, e) < 0)
         return -1;
     return check_text(&c, e);
@@ -267,18 +347,50 @@ static size_t numbers_of_text(const struct node *column)
     return node_present(&length) ? (size_t)json_integer_value(length.v) : node_size(&vocabulary) + 1;
 }
 
+/* The numbers that one_hot makes of a column of category or of ranges; as far as they are known. */
+static size_t numbers_one_hot(const struct node *column)
+{
+    struct node vocabulary = node_get(column, "vocabulary"), bins = node_get(column, "numBins"),
+                bounds = node_get(column, "binBoundaries");
+    if (node_present(&bins))
+        return (size_t)json_integer_value(bins.v);
+    return node_present(&bounds) ? node_size(&bounds) + 1 : node_size(&vocabulary) + oov_of(column);
+}
+
 /* Of a column, before a category has its encoding. */
 static size_t numbers_of(const struct node *column)
 {
-    struct node vocabulary = node_get(column, "vocabulary"), encoding = node_get(column, "encoding"),
-                type = node_get(column, "type"), parts = node_get(column, "parts");
+    struct node encoding = node_get(column, "encoding"), type = node_get(column, "type"),
+                parts = node_get(column, "parts");
     if (is_text(column))
         return numbers_of_text(column);
-    if (str_eq(json_string_value(encoding.v), "one_hot"))
-        return node_size(&vocabulary) + oov_of(column);
+    if (str_eq(json_string_value(encoding.v), COLUMN_ENCODING_NAMES[COLUMN_ONE_HOT]))
+        return numbers_one_hot(column);
     if (!str_eq(json_string_value(type.v), "date"))
         return 1;
     return node_present(&parts) ? node_size(&parts) : DATE_DEFAULT_PARTS;
+}
+
+static bool is_category(const struct node *column)
+{
+    return str_eq(json_string_value(json_object_get(column->v, "type")), "category");
+}
+
+/* Its numbers are those of words or ranges, and stand for no quantity. */
+static bool needs_encoding(const struct node *column)
+{
+    static const char *const NUMBERED[] = { "vocabulary", "numBins", "binBoundaries" };
+    for (size_t i = 0; i < COUNT_OF(NUMBERED) && !is_text(column); i++)
+        if (json_object_get(column->v, NUMBERED[i]) != NULL)
+            return json_object_get(column->v, "encoding") == NULL;
+    return false;
+}
+
+/* How many there are is known once the data have been read. */
+static bool numbers_are_learned(const struct node *column)
+{
+    return json_is_string(json_object_get(column->v, "vocabulary")) ||
+           (!is_category(column) && json_object_get(column->v, "numBins") != NULL);
 }
 
 int columns_check_encodings(const struct data_spec *d, struct err *e)
@@ -293,25 +405,23 @@ int columns_check_encodings(const struct data_spec *d, struct err *e)
     if (d->format != DATA_CSV || d->categories_are_int || label_is_number(d) || node_present(&d->drop_columns))
         return 0;
     for (size_t i = 0; i < node_size(columns); i++) {
-        struct node column = node_item(columns, i), vocabulary = node_get(&column, "vocabulary"),
-                    encoding = node_get(&column, "encoding");
+        struct node column = node_item(columns, i);
         const char *name = json_string_value(json_object_get(column.v, "name"));
         if (data_spec_has_label(d, name) || (name != NULL && str_eq(name, d->sample_weight)))
             continue;
         as_int += numbers_of(&column);
-        learned = learned || json_is_string(vocabulary.v);
-        if (!node_present(&vocabulary) || node_present(&encoding) || is_text(&column))
+        learned = learned || numbers_are_learned(&column);
+        if (!needs_encoding(&column))
             continue;
-        words += node_size(&vocabulary) + oov_of(&column) - 1;
+        words += numbers_one_hot(&column) - 1;
         first = first.v == NULL ? column : first;
     }
     if (first.v == NULL)
         return 0;
+    const char *what = is_category(&first) ? "a category feature" : "a number in ranges";
     if (learned || d->inputs.n > 0)
-        return node_error(&first, e,
-                          "is a category feature and needs an encoding: 'encoding: one_hot' or 'encoding: int'");
+        return node_error(&first, e, "is %s and needs an encoding: 'encoding: one_hot' or 'encoding: int'", what);
     return node_error(&first, e,
-                      "is a category feature and needs an encoding: 'encoding: one_hot' (model input [%zu]) or "
-                      "'encoding: int' ([%zu])",
-                      as_int + words, as_int);
+                      "is %s and needs an encoding: 'encoding: one_hot' (model input [%zu]) or 'encoding: int' ([%zu])",
+                      what, as_int + words, as_int);
 }

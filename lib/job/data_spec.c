@@ -95,8 +95,11 @@ static const struct field ROWS[] = {
       .help = "The feature columns, in this order. csv: `{name: age, type: float}`; types are float, int, category "
               "(with a `vocabulary`, a list or `auto`, and `encoding`: `one_hot`, a number 0 or 1 for each word, or "
               "`int`, the word's "
-              "number; with `numOovIndices: 1` other words count as the first one, 0), date (with `parts` and "
+              "number; with `numOovIndices: 1` other words count as the first one, 0; with `numBins` instead of a "
+              "vocabulary words are hashed, as by Keras's `Hashing`), date (with `parts` and "
               "`format`) and text (with a `vocabulary` and `outputSequenceLength`, as Keras's `TextVectorization`). "
+              "float and int with `binBoundaries` or `numBins`, and `encoding`, are ranges, as of Keras's "
+              "`Discretization`. "
               "tfrecord: `{name: image, type: float, shape: [28, 28]}`; "
               "types are float, int64, bytes, and image (PNG or JPEG). "
               "`default` replaces a missing value." },

@@ -98,6 +98,9 @@ struct text_form {
     enum text_standardize standardize;
     enum text_split split;
 };
+/* Numbers of hashed words; those that one_hot may make of an example; ranges of numbers that are learned, and that a
+ * job lists. */
+enum { HASH_BINS_MAX = 1 << 24, HASH_ONE_HOT_MAX = 1 << 20, BINS_MAX = 1000, BIN_BOUNDARIES_MAX = 10000 };
 /* Words of a vocabulary; those that are learned; the numbers of a text. */
 enum { VOCABULARY_WORD_MAX = 255, VOCABULARY_LEARNED_MAX = 100000, TEXT_LENGTH_MAX = 1 << 20 };
 

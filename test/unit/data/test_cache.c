@@ -357,6 +357,8 @@ END_TEST
 
 /* ---- the fingerprint ---- */
 
+#define CSV_OF_A "format: csv\nfiles: t.csv\ncolumns: [{name: a, "
+
 START_TEST(fingerprint_changes_with_content_name_and_options)
 {
     AUTO_FINI(place) p = place_new();
@@ -414,6 +416,13 @@ START_TEST(fingerprint_changes_with_content_name_and_options)
         fingerprint_of(&p,
                        "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: category, vocabulary: [1, 3], encoding: "
                        "int, numOovIndices: 1}]\n"),
+        fingerprint_of(&p, CSV_OF_A "type: category, numBins: 10, encoding: int}]\n"),
+        fingerprint_of(&p, CSV_OF_A "type: category, numBins: 11, encoding: int}]\n"),
+        fingerprint_of(&p, CSV_OF_A "type: category, numBins: 11, encoding: one_hot}]\n"),
+        fingerprint_of(&p, CSV_OF_A "binBoundaries: [2], encoding: int}]\n"),
+        fingerprint_of(&p, CSV_OF_A "binBoundaries: [2.5], encoding: int}]\n"),
+        fingerprint_of(&p, CSV_OF_A "binBoundaries: [2, 3], encoding: int}]\n"),
+        fingerprint_of(&p, CSV_OF_A "binBoundaries: [2, 3], encoding: one_hot}]\n"),
         0,
     };
     put_text(&p, "t.csv", "a,b\n1,2\n3,5\n");
