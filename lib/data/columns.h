@@ -20,7 +20,7 @@
 #include "data/files.h"
 #include "data/image.h"
 
-enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_BYTES, COLUMN_DATE, COLUMN_TEXT, COLUMN_IMAGE };
+enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_BYTES, COLUMN_DATE, COLUMN_IMAGE, COLUMN_TEXT };
 
 struct data_column {
     char *name;
@@ -90,7 +90,7 @@ MUST_USE int column_read_default(const struct node *n, struct data_column *c, st
 bool column_learns(const struct data_column *c);
 /* The number of a word of the vocabulary; -1: it is none. With c->oov that of all others is c->mask. */
 int64_t column_word(const struct data_column *c, const char *word);
-/* The numbers that the words of the column have, from 0; 0: it has no words, or they are not known yet. */
+/* The numbers that the words or ranges of the column have, from 0; 0: it has none, or they are not known yet. */
 size_t column_words(const struct data_column *c);
 /* float, int: its numbers are those of ranges, known or to be learned. */
 bool column_is_binned(const struct data_column *c);
