@@ -106,6 +106,22 @@ START_TEST(columns_of_a_csv)
 }
 END_TEST
 
+/* Any text is a word, but for those that stand for a missing one. */
+START_TEST(hashed_words_are_words)
+{
+    AUTO_FINI(folder) dir = folder_new();
+    AUTO_FINI(described) s = { .d = NULL };
+    put_text(&dir, "t.csv", CSV);
+    ck_ok_e(look("{format: csv, files: t.csv, label: y, columns: ["
+                 "{name: note, type: category, numBins: 9, encoding: int, missing: drop}, "
+                 "{name: y, type: category, vocabulary: [yes, no]}]}",
+                 dir.path, 0, &s));
+    const struct described_column *c = &s.what.columns[4];
+    assert_column(c, "note", "feature", "category");
+    ck_assert(c->has_words && c->words == 3 && c->missing == 1 && c->count == 4);
+}
+END_TEST
+
 START_TEST(classes_have_the_words_of_the_label)
 {
     AUTO_FINI(folder) dir = folder_new();
@@ -319,6 +335,7 @@ Suite *test_suite(void)
     suite_add_tcase(s, t);
     tcase_add_test(t, a_deviation_is_exact_far_from_zero);
     tcase_add_test(t, columns_of_a_csv);
+    tcase_add_test(t, hashed_words_are_words);
     tcase_add_test(t, classes_have_the_words_of_the_label);
     tcase_add_test(t, rows_that_are_left_out_are_described);
     tcase_add_test(t, a_limit_of_rows);
