@@ -74,6 +74,7 @@ struct export_job {
     const char *prefix;
     struct bundle *bundle;
     bool all;
+    bool preprocessing; /* the model takes the columns of the data */
     struct chosen chosen;
 };
 
@@ -106,7 +107,7 @@ static int write_npz(struct export_job *j, const struct tensor_sink *sink, struc
 
 static int write_keras(struct export_job *j, const struct tensor_sink *sink, struct err *e)
 {
-    return keras_archive_write(j->bundle, j->prefix, sink, e);
+    return keras_archive_write(j->bundle, j->prefix, j->preprocessing, sink, e);
 }
 
 static int write_weights(struct export_job *j, const struct tensor_sink *sink, struct err *e)
@@ -218,6 +219,11 @@ static int run_export(const struct format *f, const char *path, struct export_jo
             e, ERR_INPUT,
             "--all: a %s file holds the model's variables only; the optimizer's slots go into safetensors or npz",
             f->name);
+    if (j->preprocessing && f->write != write_keras)
+        return err_set(e, ERR_INPUT,
+                       "--preprocessing: a %s file has no layers; only a .keras file holds a model that takes the "
+                       "columns of the data",
+                       f->name);
     if (checkpoint_path(path, &prefix, e) < 0 || bundle_open(prefix, &b, e) < 0 || choose(b, j->all, &j->chosen, e) < 0)
         return -1;
     j->prefix = prefix;
@@ -246,6 +252,7 @@ int export_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
         OPT_STR("output", NULL, "FILE", &j.file, "output file, - for standard output"),
         OPT_STR("format", NULL, "FORMAT", &name, FORMAT_NAMES ": for a FILE without such an extension (safetensors)"),
         OPT_BOOL("all", &j.all, "include the optimizer's slots and counters"),
+        OPT_BOOL("preprocessing", &j.preprocessing, "keras: a model that takes the columns of the run's csv data"),
         OPT_END,
     };
     opts[0].short_name = 'o';

@@ -6,7 +6,9 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "chief/previous_run.h"
 #include "codec/json.h"
+#include "export_preprocessing.h"
 #include "h5_write.h"
 #include "nn/keras_weights.h"
 #include "zip_write.h"
@@ -82,9 +84,9 @@ static int add_variable(struct h5_writer *w, struct bundle *b, const struct desc
 }
 
 static int add_layer(struct h5_writer *w, struct bundle *b, const struct description *d,
-                     const struct keras_layer *layer, struct err *e)
+                     const struct keras_layer *layer, const char *within, struct err *e)
 {
-    auto_free char *group = xasprintf("%s/vars", layer->group);
+    auto_free char *group = xasprintf("%s%s/vars", within, layer->group);
 
     if (h5_writer_group(w, group, e) < 0 || h5_writer_attribute(w, group, "name", layer->name, e) < 0)
         return -1;
@@ -97,29 +99,61 @@ static int add_layer(struct h5_writer *w, struct bundle *b, const struct descrip
     return layer->counts ? h5_writer_integer(w, count, 0, e) : 0;
 }
 
-static int weights_file(struct bundle *b, const struct description *d, void **ret, size_t *ret_n, struct err *e)
+static int add_group(struct h5_writer *w, const char *within, const char *name, struct err *e)
+{
+    auto_free char *group = xasprintf("%svars", within);
+    return h5_writer_group(w, group, e) < 0 ? -1 : h5_writer_attribute(w, group, "name", name, e);
+}
+
+/* The groups around those of the trained model, and of the layers before it. */
+static int add_outer_groups(struct h5_writer *w, const struct preprocessing *p, struct err *e)
+{
+    if (add_group(w, "", json_string_value(json_at(p->json, "config.name")), e) < 0)
+        return -1;
+    for (size_t i = 0; i < p->groups.n; i++) {
+        auto_free char *within = xasprintf("%s/", p->groups.items[i]);
+        if (add_group(w, within, p->names.items[i], e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+struct weights_bytes {
+    void *data;
+    size_t n;
+};
+
+static void weights_bytes_fini(struct weights_bytes *f)
+{
+    free(f->data);
+}
+DEFINE_AUTO_FINI(weights_bytes, weights_bytes_fini);
+
+/* p NULL: the file is that of the trained model. */
+static int weights_file(struct bundle *b, const struct description *d, const struct preprocessing *p,
+                        struct weights_bytes *ret, struct err *e)
 {
     AUTO_FINI(keras_weights) layout = keras_weights_of(d->model);
     AUTO(h5_writer) *w = NULL;
+    auto_free char *within = p != NULL ? xasprintf("%s/", p->model_group) : xstrdup("");
 
-    if (h5_writer_new(&w, e) < 0 || h5_writer_group(w, "vars", e) < 0 ||
-        h5_writer_attribute(w, "vars", "name", model_name(d->model), e) < 0)
+    if (h5_writer_new(&w, e) < 0 ||
+        (p != NULL ? add_outer_groups(w, p, e) : add_group(w, "", model_name(d->model), e)) < 0)
         return -1;
     for (size_t i = 0; i < layout.n; i++)
-        if (add_layer(w, b, d, &layout.layers[i], e) < 0)
+        if (add_layer(w, b, d, &layout.layers[i], within, e) < 0)
             return -1;
-    return h5_writer_finish(w, ret, ret_n, e);
+    return h5_writer_finish(w, &ret->data, &ret->n, e);
 }
 
 int keras_weights_write(struct bundle *b, const char *prefix, const struct tensor_sink *sink, struct err *e)
 {
     AUTO_FINI(description) d = { 0 };
-    auto_free void *file = NULL;
-    size_t n;
+    AUTO_FINI(weights_bytes) file = { 0 };
 
-    if (read_description(prefix, &d, e) < 0 || weights_file(b, &d, &file, &n, e) < 0)
+    if (read_description(prefix, &d, e) < 0 || weights_file(b, &d, NULL, &file, e) < 0)
         return -1;
-    return sink->write(sink->user, file, n, e);
+    return sink->write(sink->user, file.data, file.n, e);
 }
 
 /* ---- .keras ---- */
@@ -148,22 +182,52 @@ static void drop_foreign_compile(json_t *json)
         json_object_del(json, "compile_config");
 }
 
-int keras_archive_write(struct bundle *b, const char *prefix, const struct tensor_sink *sink, struct err *e)
+static int read_preprocessing(const char *prefix, const struct description *d, struct preprocessing *ret, struct err *e)
 {
-    AUTO_FINI(description) d = { 0 };
+    auto_free char *dir = path_dir(d->path);
+    AUTO(job) *job = NULL;
+    AUTO(checkpoint) *c = NULL;
+    AUTO_FINI(column_names) names = { 0 };
+
+    if (previous_run_read_job(dir, &job, e) < 0)
+        return -1;
+    if (job == NULL)
+        return err_set(e, ERR_INPUT,
+                       "--preprocessing: %s/job.yaml: no such file; it describes the columns of the data. Training "
+                       "writes it to the output folder: copy it to the folder of model.json",
+                       dir);
+    if (checkpoint_open(prefix, &c, e) < 0 || checkpoint_columns(c, &names, e) < 0)
+        return -1;
+    struct trained_on trained = { .job = job, .names = &names, .model = d->model, .json = d->json };
+    return preprocessing_make(&trained, ret, e);
+}
+
+static int write_archive(const json_t *description, const struct weights_bytes *weights, const struct tensor_sink *sink,
+                         struct err *e)
+{
     AUTO_FINI(zip_writer) zip = ZIP_WRITER(sink);
     AUTO_FINI(buf) config = BUF_INIT, nothing = BUF_INIT;
-    auto_free void *weights = NULL;
-    size_t n;
 
-    if (read_description(prefix, &d, e) < 0 || check_activations(&d, e) < 0)
-        return -1;
-    drop_foreign_compile(d.json);
-    json_emit(d.json, &config);
-    if (weights_file(b, &d, &weights, &n, e) < 0 ||
-        zip_add(&zip, "metadata.json", &nothing, METADATA, strlen(METADATA), e) < 0 ||
+    json_emit(description, &config);
+    if (zip_add(&zip, "metadata.json", &nothing, METADATA, strlen(METADATA), e) < 0 ||
         zip_add(&zip, "config.json", &nothing, config.data, config.len, e) < 0 ||
-        zip_add(&zip, "model.weights.h5", &nothing, weights, n, e) < 0)
+        zip_add(&zip, "model.weights.h5", &nothing, weights->data, weights->n, e) < 0)
         return -1;
     return zip_finish(&zip, e);
+}
+
+int keras_archive_write(struct bundle *b, const char *prefix, bool preprocessing, const struct tensor_sink *sink,
+                        struct err *e)
+{
+    AUTO_FINI(description) d = { 0 };
+    AUTO_FINI(preprocessing) p = { 0 };
+    AUTO_FINI(weights_bytes) weights = { 0 };
+
+    if (read_description(prefix, &d, e) < 0 || check_activations(&d, e) < 0 ||
+        (preprocessing && read_preprocessing(prefix, &d, &p, e) < 0))
+        return -1;
+    drop_foreign_compile(d.json);
+    if (weights_file(b, &d, preprocessing ? &p : NULL, &weights, e) < 0)
+        return -1;
+    return write_archive(preprocessing ? p.json : d.json, &weights, sink, e);
 }

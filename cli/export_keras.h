@@ -10,6 +10,9 @@
 /* The description is model.json in the run's folder: next to the prefix's folder `checkpoints`, or next to the prefix.
  */
 MUST_USE int keras_weights_write(struct bundle *b, const char *prefix, const struct tensor_sink *sink, struct err *e);
-MUST_USE int keras_archive_write(struct bundle *b, const char *prefix, const struct tensor_sink *sink, struct err *e);
+/* preprocessing: of a model that takes the columns of the run's csv data (export_preprocessing.h). The run's job.yaml
+ * is next to its model.json. */
+MUST_USE int keras_archive_write(struct bundle *b, const char *prefix, bool preprocessing,
+                                 const struct tensor_sink *sink, struct err *e);
 
 #endif

@@ -1,0 +1,610 @@
+/* Builds the description of a Keras model that takes the columns of a csv file as they stand there. The order of the
+ * numbers in each input of the trained model is that of lib/data: a wrong one would give wrong predictions silently. */
+#include "export_preprocessing.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/str.h"
+
+#define OTHERWISE "export the model without --preprocessing, and give it numbers"
+
+void preprocessing_fini(struct preprocessing *p)
+{
+    json_decref(p->json);
+    free(p->model_group);
+    strlist_fini(&p->groups);
+    strlist_fini(&p->names);
+    *p = (struct preprocessing){ .json = NULL };
+}
+
+/* ---- a column's layer ---- */
+
+static const char *text_of(const json_t *item, const char *key, const char *fallback)
+{
+    const char *s = json_string_value(json_object_get(item, key));
+    return s != NULL ? s : fallback;
+}
+
+static const char *encoding_of(const json_t *item)
+{
+    return text_of(item, "encoding", COLUMN_ENCODING_NAMES[COLUMN_INT_ENCODING]);
+}
+
+static bool is_int(const json_t *item)
+{
+    return str_eq(encoding_of(item), COLUMN_ENCODING_NAMES[COLUMN_INT_ENCODING]);
+}
+
+static int64_t number_of(const json_t *item, const char *key)
+{
+    return json_integer_value(json_object_get(item, key));
+}
+
+/* A word as lib/data compares it: numbers and truth values as JSON writes them, without the spaces around. */
+static json_t *word_json(const json_t *word, bool trim)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    const char *s = json_string_value(word);
+    if (s == NULL)
+        json_emit(word, &text);
+    s = s != NULL ? s : text.data;
+    size_t n = strlen(s);
+    for (; trim && n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\t'); n--)
+        continue;
+    for (; trim && n > 0 && (*s == ' ' || *s == '\t'); n--)
+        s++;
+    return json_stringn(s, n);
+}
+
+/* Those of a text without "" and "[UNK]", which get_vocabulary() has before them. */
+static json_t *words_json(const json_t *item, bool is_text)
+{
+    static const char *const SPECIAL[] = { "", "[UNK]" };
+    const json_t *words = json_object_get(item, "vocabulary");
+    json_t *ret = json_array();
+    size_t first = 0;
+    for (size_t i = 0; is_text && i < COUNT_OF(SPECIAL); i++)
+        first += str_eq(json_string_value(json_array_get(words, first)), SPECIAL[i]);
+    for (size_t i = first; i < json_array_size(words); i++)
+        json_array_append_new(ret, word_json(json_array_get(words, i), !is_text));
+    return ret;
+}
+
+static bool has_word(const json_t *words, const char *word)
+{
+    for (size_t i = 0; i < json_array_size(words); i++)
+        if (str_eq(json_string_value(json_array_get(words, i)), word))
+            return true;
+    return false;
+}
+
+/* Keras refuses a vocabulary that has the token itself. */
+static char *unknown_token(const json_t *words)
+{
+    auto_free char *token = xstrdup("[UNK]");
+    while (has_word(words, token)) {
+        char *longer = xasprintf("[%s]", token);
+        free(token);
+        token = longer;
+    }
+    return TAKE(token);
+}
+
+static json_t *text_config(const json_t *item)
+{
+    const char *standardize = text_of(item, "standardize", TEXT_STANDARDIZE_NAMES[0]);
+    bool none = str_eq(standardize, TEXT_STANDARDIZE_NAMES[STANDARDIZE_NONE]);
+    json_t *length = is_int(item) ? json_integer(number_of(item, "outputSequenceLength")) : json_null();
+    return json_pack("{s:s?, s:n, s:s, s:s, s:o, s:o}", "standardize", none ? NULL : standardize, "ngrams", "split",
+                     text_of(item, "split", TEXT_SPLIT_NAMES[0]), "output_mode", encoding_of(item),
+                     "output_sequence_length", length, "vocabulary", words_json(item, true));
+}
+
+static int64_t text_width(const json_t *item)
+{
+    json_auto_t *words = words_json(item, true);
+    return is_int(item) ? number_of(item, "outputSequenceLength") : (int64_t)json_array_size(words) + 1;
+}
+
+static json_t *lookup_config(const json_t *item)
+{
+    json_t *words = words_json(item, false);
+    auto_free char *unknown = unknown_token(words);
+    return json_pack("{s:I, s:n, s:s, s:s, s:o}", "num_oov_indices", (json_int_t)number_of(item, "numOovIndices"),
+                     "mask_token", "oov_token", unknown, "output_mode", encoding_of(item), "vocabulary", words);
+}
+
+static int64_t lookup_width(const json_t *item)
+{
+    size_t words = json_array_size(json_object_get(item, "vocabulary"));
+    return is_int(item) ? 1 : (int64_t)words + number_of(item, "numOovIndices");
+}
+
+static json_t *hash_config(const json_t *item)
+{
+    return json_pack("{s:I, s:s}", "num_bins", (json_int_t)number_of(item, "numBins"), "output_mode",
+                     encoding_of(item));
+}
+
+static int64_t hash_width(const json_t *item)
+{
+    return is_int(item) ? 1 : number_of(item, "numBins");
+}
+
+static json_t *bins_config(const json_t *item)
+{
+    const json_t *given = json_object_get(item, "binBoundaries");
+    json_t *bounds = json_array();
+    for (size_t i = 0; i < json_array_size(given); i++)
+        json_array_append_new(bounds, json_real(json_number_value(json_array_get(given, i))));
+    return json_pack("{s:o, s:s}", "bin_boundaries", bounds, "output_mode", encoding_of(item));
+}
+
+static int64_t bins_width(const json_t *item)
+{
+    return is_int(item) ? 1 : (int64_t)json_array_size(json_object_get(item, "binBoundaries")) + 1;
+}
+
+/* The first row of a column's type whose field the column has. */
+static const struct column_layer {
+    const char *type, *field; /* field NULL: none is needed */
+    const char *input;        /* the type of the column's values */
+    const char *class_name;   /* NULL: the numbers are used as they are */
+    const char *suffix;       /* of the layer's name */
+    const char *output;       /* the type of the layer's values */
+    json_t *(*config)(const json_t *item);
+    int64_t (*width)(const json_t *item); /* numbers of an example */
+    bool reshape;                         /* unless they are int: Keras 3.15 plans one axis more than it computes */
+} LAYERS[] = {
+    { "text", "vocabulary", "string", "TextVectorization", "words", "int64", text_config, text_width, true },
+    { "category", "numBins", "string", "Hashing", "hash", "int64", hash_config, hash_width, false },
+    { "category", "vocabulary", "string", "StringLookup", "words", "int64", lookup_config, lookup_width, false },
+    { "float", "binBoundaries", "float32", "Discretization", "bins", "int64", bins_config, bins_width, false },
+    { "int", "binBoundaries", "float32", "Discretization", "bins", "int64", bins_config, bins_width, false },
+    { "float", NULL, "float32", NULL, NULL, "float32", NULL, NULL, false },
+    { "int", NULL, "float32", NULL, NULL, "float32", NULL, NULL, false },
+};
+
+static const char *type_of(const json_t *item)
+{
+    return text_of(item, "type", "float");
+}
+
+static const struct column_layer *layer_of(const json_t *item)
+{
+    for (size_t i = 0; i < COUNT_OF(LAYERS); i++)
+        if (str_eq(LAYERS[i].type, type_of(item)) &&
+            (LAYERS[i].field == NULL || json_object_get(item, LAYERS[i].field) != NULL))
+            return &LAYERS[i];
+    return NULL;
+}
+
+static int64_t width_of(const json_t *item)
+{
+    const struct column_layer *as = layer_of(item);
+    return as != NULL && as->width != NULL ? as->width(item) : 1;
+}
+
+/* ---- the columns of the run ---- */
+
+struct feature {
+    const char *column; /* borrowed from the names */
+    const json_t *item; /* what the job says of it; NULL: nothing */
+    const struct column_layer *as;
+    int64_t width;
+    bool used;    /* by an input of the model */
+    char *input;  /* the name of its InputLayer */
+    char *tensor; /* that of the layer whose output is used */
+};
+
+struct port_part { /* an input of the trained model */
+    const struct feature **from;
+    size_t n;
+    int64_t width;
+    char *tensor;
+    const char *dtype;
+};
+
+struct outer_model { /* while it is built */
+    const struct trained_on *trained;
+    const struct data_spec *data;
+    struct strlist columns; /* the features, in the order of the example's numbers */
+    struct map items;       /* column -> its item in data.columns */
+    struct map by_name;     /* column -> its feature */
+    struct feature *features;
+    struct port_part *ports;
+    size_t nports;
+    struct map taken; /* names of layers */
+    json_t *layers;
+};
+
+static void outer_model_fini(struct outer_model *o)
+{
+    for (size_t i = 0; o->features != NULL && i < o->columns.n; i++) {
+        free(o->features[i].input);
+        free(o->features[i].tensor);
+    }
+    for (size_t i = 0; i < o->nports; i++) {
+        free(o->ports[i].from);
+        free(o->ports[i].tensor);
+    }
+    free(o->features);
+    free(o->ports);
+    map_fini(&o->items);
+    map_fini(&o->by_name);
+    map_fini(&o->taken);
+    strlist_fini(&o->columns);
+    json_decref(o->layers);
+}
+DEFINE_AUTO_FINI(outer_model, outer_model_fini);
+
+static void index_items(struct outer_model *o)
+{
+    const json_t *columns = o->data->columns.v;
+    for (size_t i = 0; i < json_array_size(columns); i++) {
+        json_t *item = json_array_get(columns, i);
+        const char *name = json_string_value(json_object_get(item, "name"));
+        if (name != NULL)
+            map_put(&o->items, name, item);
+    }
+}
+
+/* The label or the weight, by its number in a file of n columns without header. */
+static bool names_column(const char *given, size_t column, size_t n)
+{
+    int64_t number;
+    if (given == NULL || str_i64(given, INT32_MIN, INT32_MAX, &number, NULL) < 0)
+        return false;
+    return number == (int64_t)column || number + (int64_t)n == (int64_t)column;
+}
+
+static bool is_feature(const struct data_spec *d, size_t column, size_t n)
+{
+    auto_free char *name = xasprintf("%zu", column);
+    for (size_t i = 0; i < json_array_size(d->drop_columns.v); i++)
+        if (str_eq(name, json_string_value(json_array_get(d->drop_columns.v, i))))
+            return false;
+    for (size_t i = 0; i < d->label.n; i++)
+        if (names_column(d->label.items[i], column, n))
+            return false;
+    return !names_column(d->sample_weight, column, n);
+}
+
+static bool describes_feature(const struct data_spec *d, const char *name)
+{
+    return !strlist_has(&d->label, name) && !str_eq(name, d->sample_weight);
+}
+
+/* Columns that the job names are all features; otherwise as many as make the input of the model. */
+static void columns_by_number(struct outer_model *o)
+{
+    const struct data_spec *d = o->data;
+    const struct shape *shape = &model_input(o->trained->model, 0)->shape;
+    size_t n = d->label.n + (d->sample_weight != NULL) + json_array_size(d->drop_columns.v);
+    int64_t plain = shape->rank > 0 ? shape->dim[0] : 1;
+    const struct map_slot *slot;
+    for (size_t i = 0; (slot = map_next(&o->items, &i)) != NULL;) {
+        if (!describes_feature(d, slot->key))
+            continue;
+        if (!node_present(&d->drop_columns))
+            strlist_add(&o->columns, slot->key);
+        plain -= width_of(slot->value);
+        n++;
+    }
+    for (size_t i = 0; o->columns.n == 0 && i < d->inputs.n; i++)
+        for (size_t k = 0; k < d->inputs.v[i].from.n; k++)
+            if (!strlist_has(&o->columns, d->inputs.v[i].from.items[k]))
+                strlist_add(&o->columns, d->inputs.v[i].from.items[k]);
+    if (o->columns.n > 0 || plain < 0)
+        return;
+    n += (size_t)plain;
+    for (size_t i = 0; i < n; i++) {
+        auto_free char *name = xasprintf("%zu", i);
+        if (is_feature(d, i, n))
+            strlist_add(&o->columns, name);
+    }
+}
+
+static void list_features(struct outer_model *o)
+{
+    const struct strlist *known = &o->trained->names->features;
+    index_items(o);
+    for (size_t i = 0; i < known->n; i++)
+        strlist_add(&o->columns, known->items[i]);
+    if (known->n == 0)
+        columns_by_number(o);
+    o->features = xcalloc(o->columns.n + 1, sizeof(o->features[0]));
+    for (size_t i = 0; i < o->columns.n; i++) {
+        struct feature *f = &o->features[i];
+        f->column = o->columns.items[i];
+        f->item = map_get(&o->items, f->column);
+        f->as = layer_of(f->item);
+        f->width = width_of(f->item);
+        map_put(&o->by_name, f->column, f);
+    }
+}
+
+/* ---- which columns make which input of the trained model ---- */
+
+static const struct data_part *part_of(const struct data_spec *d, const char *port)
+{
+    for (size_t i = 0; i < d->inputs.n; i++)
+        if (str_eq(d->inputs.v[i].name, port))
+            return &d->inputs.v[i];
+    return NULL;
+}
+
+static int add_to_port(struct outer_model *o, struct port_part *port, const char *column, struct err *e)
+{
+    struct feature *f = map_get(&o->by_name, column);
+    if (f == NULL)
+        return err_set(e, ERR_INPUT, "the run has no column '%s', which is a part of an input of the model", column);
+    if (f->as == NULL)
+        return err_set(e, ERR_INPUT,
+                       "--preprocessing: column '%s' is of type %s, which no layer of Keras reads; " OTHERWISE, column,
+                       type_of(f->item));
+    f->used = true;
+    port->from[port->n++] = f;
+    port->width += f->width;
+    return 0;
+}
+
+static int check_width(const struct named_shape *in, const struct port_part *port, struct err *e)
+{
+    int64_t want = in->shape.rank > 0 ? in->shape.dim[0] : 1;
+    if (in->shape.rank <= 1 && (want <= 0 || want == port->width))
+        return 0;
+    char shape[128];
+    return err_set(e, ERR_INPUT,
+                   "the model's input '%s' is %s, and the columns of the run's job.yaml have %lld numbers", in->name,
+                   shape_text(&in->shape, shape), (long long)port->width);
+}
+
+static int fill_port(struct outer_model *o, size_t i, struct err *e)
+{
+    const struct named_shape *in = model_input(o->trained->model, i);
+    const struct data_part *part = part_of(o->data, in->name);
+    const struct strlist own = { .items = (char *[]){ (char *)(uintptr_t)in->name }, .n = 1 };
+    bool row = o->nports == 1 && o->data->inputs.n == 0;
+    const struct strlist *from = row ? &o->columns : part != NULL ? &part->from : &own;
+    struct port_part *port = &o->ports[i];
+    port->from = xcalloc(from->n + 1, sizeof(const struct feature *));
+    for (size_t k = 0; k < from->n; k++)
+        if (add_to_port(o, port, from->items[k], e) < 0)
+            return -1;
+    return check_width(in, port, e);
+}
+
+static int fill_ports(struct outer_model *o, struct err *e)
+{
+    o->nports = model_inputs(o->trained->model);
+    o->ports = xcalloc(o->nports, sizeof(o->ports[0]));
+    for (size_t i = 0; i < o->nports; i++)
+        if (fill_port(o, i, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* ---- names ---- */
+
+/* TensorFlow allows letters of ASCII, digits, '_', '.' and '-', after a letter. */
+static char *valid_name(const char *column)
+{
+    AUTO_FINI(buf) name = BUF_INIT;
+    if (!isascii((unsigned char)column[0]) || !isalpha((unsigned char)column[0]))
+        buf_str(&name, "column_");
+    for (const char *p = column; *p != '\0'; p++) {
+        unsigned char c = (unsigned char)*p;
+        if ((c & 0xc0) == 0x80) /* not the first byte of a character */
+            continue;
+        buf_char(&name, isascii(c) && (isalnum(c) || strchr("_.-", c) != NULL) ? *p : '_');
+    }
+    return xstrdup(name.data);
+}
+
+/* The name, with a number if another layer has it. */
+static char *take_name(struct outer_model *o, const char *wanted)
+{
+    auto_free char *name = valid_name(wanted), *base = xstrdup(name);
+    for (int i = 1; map_get(&o->taken, name) != NULL; i++) {
+        free(name);
+        name = xasprintf("%s_%d", base, i);
+    }
+    map_put(&o->taken, name, o);
+    return TAKE(name);
+}
+
+/* ---- layers ---- */
+
+static json_t *tensor_json(const char *layer, int64_t width, const char *dtype)
+{
+    return json_pack("{s:s, s:{s:[n, I], s:s, s:[s, i, i]}}", "class_name", "__keras_tensor__", "config", "shape",
+                     (json_int_t)width, "dtype", dtype, "keras_history", layer, 0, 0);
+}
+
+static json_t *call_json(json_t *args)
+{
+    return json_pack("[{s:[o], s:{}}]", "args", args, "kwargs");
+}
+
+/* config is taken; call NULL: the layer is an input. */
+static void add_layer(struct outer_model *o, const char *class_name, const char *name, json_t *config, json_t *call)
+{
+    json_object_set_new(config, "name", json_string(name));
+    json_array_append_new(o->layers, json_pack("{s:s, s:s, s:o, s:n, s:s, s:o}", "module", "keras.layers", "class_name",
+                                               class_name, "config", config, "registered_name", "name", name,
+                                               "inbound_nodes", call != NULL ? call : json_array()));
+}
+
+static void add_inputs(struct outer_model *o)
+{
+    for (size_t i = 0; i < o->columns.n; i++) {
+        struct feature *f = &o->features[i];
+        if (!f->used)
+            continue;
+        f->input = take_name(o, f->column);
+        json_t *config = json_pack("{s:[n, i], s:s}", "batch_shape", 1, "dtype", f->as->input);
+        add_layer(o, "InputLayer", f->input, config, NULL);
+    }
+}
+
+static void add_column_layer(struct outer_model *o, struct feature *f)
+{
+    auto_free char *name = xasprintf("%s_%s", f->input, f->as->suffix);
+    f->tensor = take_name(o, name);
+    add_layer(o, f->as->class_name, f->tensor, f->as->config(f->item),
+              call_json(tensor_json(f->input, 1, f->as->input)));
+    if (!f->as->reshape || is_int(f->item))
+        return;
+    auto_free char *inner = f->tensor, *row = xasprintf("%s_row", f->input);
+    f->tensor = take_name(o, row);
+    add_layer(o, "Reshape", f->tensor, json_pack("{s:[I]}", "target_shape", (json_int_t)f->width),
+              call_json(tensor_json(inner, f->width, f->as->output)));
+}
+
+static void add_column_layers(struct outer_model *o)
+{
+    for (size_t i = 0; i < o->columns.n; i++) {
+        struct feature *f = &o->features[i];
+        if (!f->used)
+            continue;
+        if (f->as->class_name == NULL)
+            f->tensor = xstrdup(f->input);
+        else
+            add_column_layer(o, f);
+    }
+}
+
+static void add_concatenations(struct outer_model *o)
+{
+    for (size_t i = 0; i < o->nports; i++) {
+        struct port_part *port = &o->ports[i];
+        port->dtype = port->n == 1 ? port->from[0]->as->output : "float32";
+        if (port->n == 1) {
+            port->tensor = xstrdup(port->from[0]->tensor);
+            continue;
+        }
+        json_t *parts = json_array();
+        for (size_t k = 0; k < port->n; k++)
+            json_array_append_new(parts,
+                                  tensor_json(port->from[k]->tensor, port->from[k]->width, port->from[k]->as->output));
+        auto_free char *name = xasprintf("%s_row", model_input(o->trained->model, i)->name);
+        port->tensor = take_name(o, name);
+        add_layer(o, "Concatenate", port->tensor, json_pack("{s:i}", "axis", -1), call_json(parts));
+    }
+}
+
+static json_t *port_tensor(const struct port_part *port)
+{
+    return tensor_json(port->tensor, port->width, port->dtype);
+}
+
+/* Returns the name of the layer, new. */
+static char *add_trained_model(struct outer_model *o)
+{
+    json_auto_t *layer = json_deep_copy(o->trained->json);
+    char *name = take_name(o, model_name(o->trained->model));
+    json_t *args = json_array();
+    for (size_t i = 0; i < o->nports; i++)
+        json_array_append_new(args, port_tensor(&o->ports[i]));
+    if (o->nports == 1) {
+        json_decref(args);
+        args = port_tensor(&o->ports[0]);
+    }
+    json_object_del(layer, "compile_config");
+    json_object_set_new(json_object_get(layer, "config"), "name", json_string(name));
+    json_object_set_new(layer, "name", json_string(name));
+    json_object_set_new(layer, "inbound_nodes", call_json(args));
+    json_array_append(o->layers, layer);
+    return name;
+}
+
+/* ---- the whole model ---- */
+
+static json_t *input_layers(const struct outer_model *o)
+{
+    json_t *ret = json_array();
+    for (size_t i = 0; i < o->columns.n; i++)
+        if (o->features[i].used)
+            json_array_append_new(ret, json_pack("[s, i, i]", o->features[i].input, 0, 0));
+    return ret;
+}
+
+static json_t *output_layers(const struct outer_model *o, const char *layer)
+{
+    size_t n = model_outputs(o->trained->model);
+    json_t *ret = json_array();
+    if (n == 1) {
+        json_decref(ret);
+        return json_pack("[s, i, i]", layer, 0, 0);
+    }
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(ret, json_pack("[s, i, i]", layer, 0, (int)i));
+    return ret;
+}
+
+/* "StringLookup" -> "string_lookup" */
+static char *snake_case(const char *class_name)
+{
+    AUTO_FINI(buf) name = BUF_INIT;
+    for (const char *p = class_name; *p != '\0'; p++) {
+        if (isupper((unsigned char)*p) && p > class_name)
+            buf_char(&name, '_');
+        buf_char(&name, (char)tolower((unsigned char)*p));
+    }
+    return xstrdup(name.data);
+}
+
+/* As Keras's saving_lib names them: by class, counted. */
+static void name_groups(const struct outer_model *o, const char *model, struct preprocessing *ret)
+{
+    AUTO_FINI(map) used = { 0 };
+    for (size_t i = 0; i < json_array_size(o->layers); i++) {
+        const json_t *layer = json_array_get(o->layers, i);
+        const char *name = text_of(layer, "name", ""), *class_name = text_of(layer, "class_name", "");
+        auto_free char *base = snake_case(class_name);
+        uintptr_t count = (uintptr_t)map_get(&used, base);
+        auto_free char *group =
+            count == 0 ? xasprintf("layers/%s", base) : xasprintf("layers/%s_%zu", base, (size_t)count);
+        (void)map_put(&used, base, (void *)(count + 1)); /* NOLINT: a number in a pointer */
+        strlist_add(&ret->groups, group);
+        strlist_add(&ret->names, name);
+        if (str_eq(class_name, "TextVectorization")) {
+            auto_free char *lookup = xasprintf("%s/_lookup_layer", group);
+            strlist_add(&ret->groups, lookup);
+            strlist_add(&ret->names, "string_lookup");
+        }
+        if (str_eq(name, model))
+            ret->model_group = TAKE(group);
+    }
+}
+
+static int build_outer_model(struct outer_model *o, struct preprocessing *ret, struct err *e)
+{
+    list_features(o);
+    if (fill_ports(o, e) < 0)
+        return -1;
+    add_inputs(o);
+    add_column_layers(o);
+    add_concatenations(o);
+    auto_free char *model = add_trained_model(o), *whole = xasprintf("%s_of_columns", model);
+    name_groups(o, model, ret);
+    ret->json =
+        json_pack("{s:s, s:s, s:{s:s, s:b, s:O, s:o, s:o}, s:s}", "module", "keras.src.models.functional", "class_name",
+                  "Functional", "config", "name", whole, "trainable", 1, "layers", o->layers, "input_layers",
+                  input_layers(o), "output_layers", output_layers(o, model), "registered_name", "Functional");
+    return 0;
+}
+
+int preprocessing_make(const struct trained_on *trained, struct preprocessing *ret, struct err *e)
+{
+    AUTO_FINI(outer_model) o = { .trained = trained, .data = &trained->job->train, .layers = json_array() };
+    if (!o.data->present || o.data->format != DATA_CSV)
+        return err_set(e, ERR_INPUT,
+                       "--preprocessing: the run's data are not csv (format: %s), and only the columns of csv become "
+                       "layers; " OTHERWISE,
+                       text_of(o.data->node.v, "format", "none"));
+    return build_outer_model(&o, ret, e);
+}
