@@ -55,6 +55,9 @@ test_two_inputs_and_outputs_train_everywhere() {
     want_exit 0 trainyard predict "$dir/run" "$penguins/new.csv" -o "$dir/p.jsonl" || return
     want_line '^\{"species":\[[0-9.e,-]*\],"mass":[0-9.]*\}$' "$dir/p.jsonl"
     want_exit 0 trainyard export "$dir/run" -o "$dir/m.keras" || return
+    want_exit 0 trainyard export "$dir/run" -o "$dir/columns.keras" --preprocessing || return
+    want_line '"StringLookup",.*"output_mode":"one_hot","vocabulary":\["Biscoe","Dream","Torgersen"\],"name":"island_words"' "$dir/columns.keras"
+    want_line '"keras_history":\["bill_row",0,0\].*"keras_history":\["group_row",0,0\]' "$dir/columns.keras"
 
     sed 's|^  fit:|  strategy: {updates: sync, replicasToAggregate: 2}\n  replicaSpecs: {PS: {replicas: 1}, Worker: {replicas: 2}}\n&|' "$job" >"$dir/ps.yaml"
     sed 's|^  fit:|  strategy: {name: Mirrored, replicas: 2}\n&|' "$job" >"$dir/threads.yaml"

@@ -29,6 +29,7 @@ for keras in keras tf_keras; do
     "$venv/bin/python" "$here/keras_json.py" "$keras" "$bin/keras_json" docs/layers.md
 done
 "$venv/bin/python" "$here/keras_export.py" "$build/bin/trainyard" "$bin/keras_model"
+"$venv/bin/python" "$here/keras_columns.py" "$build/bin/trainyard"
 "$venv/bin/python" "$here/keras_fit.py" test/data/keras_fit
 "$venv/bin/python" "$here/images.py" test/data/image
 for name in movielens census shakespeare; do

@@ -153,6 +153,10 @@ START_TEST(an_export_that_fails_leaves_nothing)
             "model.keras has the extension of keras, not npz");
     run_bad(export_command, "export " TF "ckpt_tf1 -o model.keras --all",
             "--all: a keras file holds the model's variables only");
+    run_bad(export_command, "export " TF "ckpt_tf1 -o model.weights.h5 --preprocessing",
+            "--preprocessing: a weights.h5 file has no layers; only a .keras file");
+    run_bad(export_command, "export test/data/cli/run -o model.keras --preprocessing",
+            "job.yaml: no such file; it describes the columns of the data");
     run_bad(export_command, "export " TF "ckpt_tf1 -o model.keras",
             "/../model.json: no such file; it describes the layers");
     ck_assert(!file_exists("model.keras") && !file_exists("model.onnx"));
