@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/str.h"
+#include "column_layer.h"
 
 #define OTHERWISE "export the model without --preprocessing, and give it numbers"
 
@@ -17,174 +18,6 @@ void preprocessing_fini(struct preprocessing *p)
     strlist_fini(&p->groups);
     strlist_fini(&p->names);
     *p = (struct preprocessing){ .json = NULL };
-}
-
-/* ---- a column's layer ---- */
-
-static const char *text_of(const json_t *item, const char *key, const char *fallback)
-{
-    const char *s = json_string_value(json_object_get(item, key));
-    return s != NULL ? s : fallback;
-}
-
-static const char *encoding_of(const json_t *item)
-{
-    return text_of(item, "encoding", COLUMN_ENCODING_NAMES[COLUMN_INT_ENCODING]);
-}
-
-static bool is_int(const json_t *item)
-{
-    return str_eq(encoding_of(item), COLUMN_ENCODING_NAMES[COLUMN_INT_ENCODING]);
-}
-
-static int64_t number_of(const json_t *item, const char *key)
-{
-    return json_integer_value(json_object_get(item, key));
-}
-
-/* A word as lib/data compares it: numbers and truth values as JSON writes them, without the spaces around. */
-static json_t *word_json(const json_t *word, bool trim)
-{
-    AUTO_FINI(buf) text = BUF_INIT;
-    const char *s = json_string_value(word);
-    if (s == NULL)
-        json_emit(word, &text);
-    s = s != NULL ? s : text.data;
-    size_t n = strlen(s);
-    for (; trim && n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\t'); n--)
-        continue;
-    for (; trim && n > 0 && (*s == ' ' || *s == '\t'); n--)
-        s++;
-    return json_stringn(s, n);
-}
-
-/* Those of a text without "" and "[UNK]", which get_vocabulary() has before them. */
-static json_t *words_json(const json_t *item, bool is_text)
-{
-    static const char *const SPECIAL[] = { "", "[UNK]" };
-    const json_t *words = json_object_get(item, "vocabulary");
-    json_t *ret = json_array();
-    size_t first = 0;
-    for (size_t i = 0; is_text && i < COUNT_OF(SPECIAL); i++)
-        first += str_eq(json_string_value(json_array_get(words, first)), SPECIAL[i]);
-    for (size_t i = first; i < json_array_size(words); i++)
-        json_array_append_new(ret, word_json(json_array_get(words, i), !is_text));
-    return ret;
-}
-
-static bool has_word(const json_t *words, const char *word)
-{
-    for (size_t i = 0; i < json_array_size(words); i++)
-        if (str_eq(json_string_value(json_array_get(words, i)), word))
-            return true;
-    return false;
-}
-
-/* Keras refuses a vocabulary that has the token itself. */
-static char *unknown_token(const json_t *words)
-{
-    auto_free char *token = xstrdup("[UNK]");
-    while (has_word(words, token)) {
-        char *longer = xasprintf("[%s]", token);
-        free(token);
-        token = longer;
-    }
-    return TAKE(token);
-}
-
-static json_t *text_config(const json_t *item)
-{
-    const char *standardize = text_of(item, "standardize", TEXT_STANDARDIZE_NAMES[0]);
-    bool none = str_eq(standardize, TEXT_STANDARDIZE_NAMES[STANDARDIZE_NONE]);
-    json_t *length = is_int(item) ? json_integer(number_of(item, "outputSequenceLength")) : json_null();
-    return json_pack("{s:s?, s:n, s:s, s:s, s:o, s:o}", "standardize", none ? NULL : standardize, "ngrams", "split",
-                     text_of(item, "split", TEXT_SPLIT_NAMES[0]), "output_mode", encoding_of(item),
-                     "output_sequence_length", length, "vocabulary", words_json(item, true));
-}
-
-static int64_t text_width(const json_t *item)
-{
-    json_auto_t *words = words_json(item, true);
-    return is_int(item) ? number_of(item, "outputSequenceLength") : (int64_t)json_array_size(words) + 1;
-}
-
-static json_t *lookup_config(const json_t *item)
-{
-    json_t *words = words_json(item, false);
-    auto_free char *unknown = unknown_token(words);
-    return json_pack("{s:I, s:n, s:s, s:s, s:o}", "num_oov_indices", (json_int_t)number_of(item, "numOovIndices"),
-                     "mask_token", "oov_token", unknown, "output_mode", encoding_of(item), "vocabulary", words);
-}
-
-static int64_t lookup_width(const json_t *item)
-{
-    size_t words = json_array_size(json_object_get(item, "vocabulary"));
-    return is_int(item) ? 1 : (int64_t)words + number_of(item, "numOovIndices");
-}
-
-static json_t *hash_config(const json_t *item)
-{
-    return json_pack("{s:I, s:s}", "num_bins", (json_int_t)number_of(item, "numBins"), "output_mode",
-                     encoding_of(item));
-}
-
-static int64_t hash_width(const json_t *item)
-{
-    return is_int(item) ? 1 : number_of(item, "numBins");
-}
-
-static json_t *bins_config(const json_t *item)
-{
-    const json_t *given = json_object_get(item, "binBoundaries");
-    json_t *bounds = json_array();
-    for (size_t i = 0; i < json_array_size(given); i++)
-        json_array_append_new(bounds, json_real(json_number_value(json_array_get(given, i))));
-    return json_pack("{s:o, s:s}", "bin_boundaries", bounds, "output_mode", encoding_of(item));
-}
-
-static int64_t bins_width(const json_t *item)
-{
-    return is_int(item) ? 1 : (int64_t)json_array_size(json_object_get(item, "binBoundaries")) + 1;
-}
-
-/* The first row of a column's type whose field the column has. */
-static const struct column_layer {
-    const char *type, *field; /* field NULL: none is needed */
-    const char *input;        /* the type of the column's values */
-    const char *class_name;   /* NULL: the numbers are used as they are */
-    const char *suffix;       /* of the layer's name */
-    const char *output;       /* the type of the layer's values */
-    json_t *(*config)(const json_t *item);
-    int64_t (*width)(const json_t *item); /* numbers of an example */
-    bool reshape;                         /* unless they are int: Keras 3.15 plans one axis more than it computes */
-} LAYERS[] = {
-    { "text", "vocabulary", "string", "TextVectorization", "words", "int64", text_config, text_width, true },
-    { "category", "numBins", "string", "Hashing", "hash", "int64", hash_config, hash_width, false },
-    { "category", "vocabulary", "string", "StringLookup", "words", "int64", lookup_config, lookup_width, false },
-    { "float", "binBoundaries", "float32", "Discretization", "bins", "int64", bins_config, bins_width, false },
-    { "int", "binBoundaries", "float32", "Discretization", "bins", "int64", bins_config, bins_width, false },
-    { "float", NULL, "float32", NULL, NULL, "float32", NULL, NULL, false },
-    { "int", NULL, "float32", NULL, NULL, "float32", NULL, NULL, false },
-};
-
-static const char *type_of(const json_t *item)
-{
-    return text_of(item, "type", "float");
-}
-
-static const struct column_layer *layer_of(const json_t *item)
-{
-    for (size_t i = 0; i < COUNT_OF(LAYERS); i++)
-        if (str_eq(LAYERS[i].type, type_of(item)) &&
-            (LAYERS[i].field == NULL || json_object_get(item, LAYERS[i].field) != NULL))
-            return &LAYERS[i];
-    return NULL;
-}
-
-static int64_t width_of(const json_t *item)
-{
-    const struct column_layer *as = layer_of(item);
-    return as != NULL && as->width != NULL ? as->width(item) : 1;
 }
 
 /* ---- the columns of the run ---- */
@@ -290,7 +123,7 @@ static void columns_by_number(struct outer_model *o)
             continue;
         if (!node_present(&d->drop_columns))
             strlist_add(&o->columns, slot->key);
-        plain -= width_of(slot->value);
+        plain -= column_width(slot->value);
         n++;
     }
     for (size_t i = 0; o->columns.n == 0 && i < d->inputs.n; i++)
@@ -320,8 +153,8 @@ static void list_features(struct outer_model *o)
         struct feature *f = &o->features[i];
         f->column = o->columns.items[i];
         f->item = map_get(&o->items, f->column);
-        f->as = layer_of(f->item);
-        f->width = width_of(f->item);
+        f->as = column_layer_of(f->item);
+        f->width = column_width(f->item);
         map_put(&o->by_name, f->column, f);
     }
 }
@@ -344,7 +177,7 @@ static int add_to_port(struct outer_model *o, struct port_part *port, const char
     if (f->as == NULL)
         return err_set(e, ERR_INPUT,
                        "--preprocessing: column '%s' is of type %s, which no layer of Keras reads; " OTHERWISE, column,
-                       type_of(f->item));
+                       column_type(f->item));
     f->used = true;
     port->from[port->n++] = f;
     port->width += f->width;
@@ -456,7 +289,7 @@ static void add_column_layer(struct outer_model *o, struct feature *f)
     f->tensor = take_name(o, name);
     add_layer(o, f->as->class_name, f->tensor, f->as->config(f->item),
               call_json(tensor_json(f->input, 1, f->as->input)));
-    if (!f->as->reshape || is_int(f->item))
+    if (!f->as->reshape || column_is_int(f->item))
         return;
     auto_free char *inner = f->tensor, *row = xasprintf("%s_row", f->input);
     f->tensor = take_name(o, row);
@@ -563,7 +396,7 @@ static void name_groups(const struct outer_model *o, const char *model, struct p
     AUTO_FINI(map) used = { 0 };
     for (size_t i = 0; i < json_array_size(o->layers); i++) {
         const json_t *layer = json_array_get(o->layers, i);
-        const char *name = text_of(layer, "name", ""), *class_name = text_of(layer, "class_name", "");
+        const char *name = column_text(layer, "name", ""), *class_name = column_text(layer, "class_name", "");
         auto_free char *base = snake_case(class_name);
         uintptr_t count = (uintptr_t)map_get(&used, base);
         auto_free char *group =
@@ -605,6 +438,6 @@ int preprocessing_make(const struct trained_on *trained, struct preprocessing *r
         return err_set(e, ERR_INPUT,
                        "--preprocessing: the run's data are not csv (format: %s), and only the columns of csv become "
                        "layers; " OTHERWISE,
-                       text_of(o.data->node.v, "format", "none"));
+                       column_text(o.data->node.v, "format", "none"));
     return build_outer_model(&o, ret, e);
 }

@@ -169,7 +169,7 @@ def check(name, model, loss, data, header, lines):
 
 def main():
     warnings.simplefilter("ignore")
-    failed = []
+    failed, skipped = [], 0
     for name, case in CASES.items():
         try:
             if not check(name, *case):
@@ -177,10 +177,11 @@ def main():
         except RuntimeError as why:
             if "numBins" not in case[2] or "is not known" not in str(why):
                 raise
+            skipped += 1
             print(f"SKIP {name}: this trainyard has no numBins")
     if failed:
         sys.exit(f"FAILED: Keras {keras.__version__} predicts otherwise from columns: {', '.join(failed)}")
-    print(f"passed: Keras {keras.__version__} predicts the same from the columns of {len(CASES)} runs")
+    print(f"passed: Keras {keras.__version__} predicts the same from the columns of {len(CASES) - skipped} runs")
 
 
 main()

@@ -1,0 +1,164 @@
+/* The table of the kinds of columns and the layers of Keras. Each layer must give the numbers that lib/data gives: the
+ * trained model's weights know them. */
+#include "column_layer.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "job/job.h"
+
+const char *column_text(const json_t *item, const char *key, const char *fallback)
+{
+    const char *s = json_string_value(json_object_get(item, key));
+    return s != NULL ? s : fallback;
+}
+
+static const char *encoding_of(const json_t *item)
+{
+    return column_text(item, "encoding", COLUMN_ENCODING_NAMES[COLUMN_INT_ENCODING]);
+}
+
+bool column_is_int(const json_t *item)
+{
+    return str_eq(encoding_of(item), COLUMN_ENCODING_NAMES[COLUMN_INT_ENCODING]);
+}
+
+static int64_t number_of(const json_t *item, const char *key)
+{
+    return json_integer_value(json_object_get(item, key));
+}
+
+/* A word as lib/data compares it: numbers and truth values as JSON writes them, without the spaces around. */
+static json_t *word_json(const json_t *word, bool trim)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    const char *s = json_string_value(word);
+    if (s == NULL)
+        json_emit(word, &text);
+    s = s != NULL ? s : text.data;
+    size_t n = strlen(s);
+    for (; trim && n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\t'); n--)
+        continue;
+    for (; trim && n > 0 && (*s == ' ' || *s == '\t'); n--)
+        s++;
+    return json_stringn(s, n);
+}
+
+/* Those of a text without "" and "[UNK]", which get_vocabulary() has before them. */
+static json_t *words_json(const json_t *item, bool is_text)
+{
+    static const char *const SPECIAL[] = { "", "[UNK]" };
+    const json_t *words = json_object_get(item, "vocabulary");
+    json_t *ret = json_array();
+    size_t first = 0;
+    for (size_t i = 0; is_text && i < COUNT_OF(SPECIAL); i++)
+        first += str_eq(json_string_value(json_array_get(words, first)), SPECIAL[i]);
+    for (size_t i = first; i < json_array_size(words); i++)
+        json_array_append_new(ret, word_json(json_array_get(words, i), !is_text));
+    return ret;
+}
+
+static bool has_word(const json_t *words, const char *word)
+{
+    for (size_t i = 0; i < json_array_size(words); i++)
+        if (str_eq(json_string_value(json_array_get(words, i)), word))
+            return true;
+    return false;
+}
+
+/* Keras refuses a vocabulary that has the token itself. */
+static char *unknown_token(const json_t *words)
+{
+    auto_free char *token = xstrdup("[UNK]");
+    while (has_word(words, token)) {
+        char *longer = xasprintf("[%s]", token);
+        free(token);
+        token = longer;
+    }
+    return TAKE(token);
+}
+
+static json_t *text_config(const json_t *item)
+{
+    const char *standardize = column_text(item, "standardize", TEXT_STANDARDIZE_NAMES[0]);
+    bool none = str_eq(standardize, TEXT_STANDARDIZE_NAMES[STANDARDIZE_NONE]);
+    json_t *length = column_is_int(item) ? json_integer(number_of(item, "outputSequenceLength")) : json_null();
+    return json_pack("{s:s?, s:n, s:s, s:s, s:o, s:o}", "standardize", none ? NULL : standardize, "ngrams", "split",
+                     column_text(item, "split", TEXT_SPLIT_NAMES[0]), "output_mode", encoding_of(item),
+                     "output_sequence_length", length, "vocabulary", words_json(item, true));
+}
+
+static int64_t text_width(const json_t *item)
+{
+    json_auto_t *words = words_json(item, true);
+    return column_is_int(item) ? number_of(item, "outputSequenceLength") : (int64_t)json_array_size(words) + 1;
+}
+
+static json_t *lookup_config(const json_t *item)
+{
+    json_t *words = words_json(item, false);
+    auto_free char *unknown = unknown_token(words);
+    return json_pack("{s:I, s:n, s:s, s:s, s:o}", "num_oov_indices", (json_int_t)number_of(item, "numOovIndices"),
+                     "mask_token", "oov_token", unknown, "output_mode", encoding_of(item), "vocabulary", words);
+}
+
+static int64_t lookup_width(const json_t *item)
+{
+    size_t words = json_array_size(json_object_get(item, "vocabulary"));
+    return column_is_int(item) ? 1 : (int64_t)words + number_of(item, "numOovIndices");
+}
+
+static json_t *hash_config(const json_t *item)
+{
+    return json_pack("{s:I, s:s}", "num_bins", (json_int_t)number_of(item, "numBins"), "output_mode",
+                     encoding_of(item));
+}
+
+static int64_t hash_width(const json_t *item)
+{
+    return column_is_int(item) ? 1 : number_of(item, "numBins");
+}
+
+static json_t *bins_config(const json_t *item)
+{
+    const json_t *given = json_object_get(item, "binBoundaries");
+    json_t *bounds = json_array();
+    for (size_t i = 0; i < json_array_size(given); i++)
+        json_array_append_new(bounds, json_real(json_number_value(json_array_get(given, i))));
+    return json_pack("{s:o, s:s}", "bin_boundaries", bounds, "output_mode", encoding_of(item));
+}
+
+static int64_t bins_width(const json_t *item)
+{
+    return column_is_int(item) ? 1 : (int64_t)json_array_size(json_object_get(item, "binBoundaries")) + 1;
+}
+
+static const struct column_layer LAYERS[] = {
+    { "text", "vocabulary", "string", "TextVectorization", "words", "int64", text_config, text_width, true },
+    { "category", "numBins", "string", "Hashing", "hash", "int64", hash_config, hash_width, false },
+    { "category", "vocabulary", "string", "StringLookup", "words", "int64", lookup_config, lookup_width, false },
+    { "float", "binBoundaries", "float32", "Discretization", "bins", "int64", bins_config, bins_width, false },
+    { "int", "binBoundaries", "float32", "Discretization", "bins", "int64", bins_config, bins_width, false },
+    { "float", NULL, "float32", NULL, NULL, "float32", NULL, NULL, false },
+    { "int", NULL, "float32", NULL, NULL, "float32", NULL, NULL, false },
+};
+
+const char *column_type(const json_t *item)
+{
+    return column_text(item, "type", "float");
+}
+
+const struct column_layer *column_layer_of(const json_t *item)
+{
+    for (size_t i = 0; i < COUNT_OF(LAYERS); i++)
+        if (str_eq(LAYERS[i].type, column_type(item)) &&
+            (LAYERS[i].field == NULL || json_object_get(item, LAYERS[i].field) != NULL))
+            return &LAYERS[i];
+    return NULL;
+}
+
+int64_t column_width(const json_t *item)
+{
+    const struct column_layer *as = column_layer_of(item);
+    return as != NULL && as->width != NULL ? as->width(item) : 1;
+}
