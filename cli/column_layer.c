@@ -66,7 +66,13 @@ static bool has_word(const json_t *words, const char *word)
     return false;
 }
 
-/* Keras refuses a vocabulary that has the token itself. */
+bool column_has_empty_word(const json_t *item)
+{
+    json_auto_t *words = words_json(item, true);
+    return str_eq(column_type(item), "text") && has_word(words, "");
+}
+
+/* Keras takes this token for its own at the beginning of a vocabulary. */
 static char *unknown_token(const json_t *words)
 {
     auto_free char *token = xstrdup("[UNK]");

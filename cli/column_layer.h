@@ -20,6 +20,8 @@ struct column_layer {
 const struct column_layer *column_layer_of(const json_t *item);
 int64_t column_width(const json_t *item); /* numbers of an example */
 bool column_is_int(const json_t *item);   /* its encoding */
+/* Among the words of a text is "", which Keras refuses: it is the end of a text. */
+bool column_has_empty_word(const json_t *item);
 const char *column_type(const json_t *item);
 const char *column_text(const json_t *item, const char *key, const char *fallback); /* borrowed */
 

@@ -178,6 +178,11 @@ static int add_to_port(struct outer_model *o, struct port_part *port, const char
         return err_set(e, ERR_INPUT,
                        "--preprocessing: column '%s' is of type %s, which no layer of Keras reads; " OTHERWISE, column,
                        column_type(f->item));
+    if (column_has_empty_word(f->item))
+        return err_set(e, ERR_INPUT,
+                       "--preprocessing: the vocabulary of column '%s' has an empty word, which Keras allows only "
+                       "before all words of a text; " OTHERWISE,
+                       column);
     f->used = true;
     port->from[port->n++] = f;
     port->width += f->width;

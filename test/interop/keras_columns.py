@@ -24,8 +24,8 @@ TRAINYARD = sys.argv[1]
 L = keras.layers
 TOLERANCE = 1e-6
 
-TEXTS = ["The dog runs!", "a cat and the dog", "nothing of all that is KNOWN here", "Don't panic, the Zoë", "dog dog DOG.", "cat\tdog"]
-CITIES = ["b", "a", "Bonn", "a", "c", "b"]
+TEXTS = ["The dog runs!", "a [UNK] cat and the dog", "nothing of all that is KNOWN here", "Don't panic, the Zoë", "dog dog DOG.", "cat\tdog"]
+CITIES = ["b", "a", "Bonn", "[UNK]", "c", "b"]
 COUNTRIES = ["x", "y", "y", "x", "x", "y"]
 
 
@@ -67,11 +67,11 @@ CASES = {
         ["text", "y"], rows(TEXTS, number)),
     "lower case only, punctuation only": (
         HIDDEN, "mse",
-        "columns: [{name: a, type: text, vocabulary: [dog., the, dog], standardize: lower, encoding: count}, "
+        "columns: [{name: a, type: text, vocabulary: [dog., '[UNK]', the, dog], standardize: lower, encoding: count}, "
         "{name: b, type: text, vocabulary: [The, dog, DOG], standardize: strip_punctuation, outputSequenceLength: 3}]",
         ["a", "b", "y"], rows(TEXTS, TEXTS[::-1], number)),
     "one number of a category": (
-        NUMBER, "mse", "columns: [{name: city, type: category, vocabulary: [a, b, c], numOovIndices: 1, encoding: int}]",
+        NUMBER, "mse", "columns: [{name: city, type: category, vocabulary: ['[UNK]', b, a], numOovIndices: 1, encoding: int}]",
         ["city", "y"], rows(CITIES, number)),
     "a category without other words": (
         HIDDEN, "mse",
@@ -87,7 +87,7 @@ CASES = {
         "inputs: {words: text, row: [k, country, city, m]}, label: {price: y, place: [n, i]}, columns: [{name: y, type: float}, "
         "{name: n, type: float}, {name: i, type: float}, {name: m}, {name: text, type: text, vocabulary: auto, outputSequenceLength: 4}, "
         "{name: country, type: category, vocabulary: auto, encoding: one_hot}, {name: unused, type: date}, "
-        "{name: city, type: category, vocabulary: [a, b, c, Bonn], encoding: int}, {name: k}]",
+        "{name: city, type: category, vocabulary: [a, '[UNK]', b, c, Bonn], encoding: int}, {name: k}]",
         ["text", "m", "n", "i", "country", "city", "k", "y", "unused"],
         rows(TEXTS, number, number, lambda i: str(i), COUNTRIES, CITIES, lambda i: number(i + 3), number, ["2026-11-30"])),
     "hashed words and ranges": (

@@ -83,6 +83,9 @@ static const struct {
     { JOB(ROW(6), CSV "columns: [{name: a}, {name: sailed, type: date}]"), "a,sailed", NULL,
       "--preprocessing: column 'sailed' is of type date, which no layer of Keras reads; export the model without "
       "--preprocessing" },
+    { JOB(ROW(2), CSV "columns: [{name: t, type: text, vocabulary: [a, ''], outputSequenceLength: 2}]"), "t", NULL,
+      "--preprocessing: the vocabulary of column 't' has an empty word, which Keras allows only before all words of a "
+      "text" },
     { JOB(ROW(3), CSV "columns: [{name: a}, {name: b}]"), "a,b", NULL,
       "the model's input 'input_layer' is (3,), and the columns of the run's job.yaml have 2 numbers" },
     { JOB(ROW(2), "format: tfrecord, columns: [{name: a, type: float}, {name: label, type: float}]"), "a", NULL,
