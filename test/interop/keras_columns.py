@@ -20,7 +20,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-TRAINYARD = sys.argv[1]
+TRAINYARD = os.path.abspath(sys.argv[1])
 L = keras.layers
 TOLERANCE = 1e-6
 
