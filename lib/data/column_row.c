@@ -21,6 +21,16 @@ static void put_tokens(const struct data_column *c, const struct text_field *tex
     }
 }
 
+void column_row_put_number(const struct data_column *c, size_t i, double number, struct column_row *row)
+{
+    float *x = row->x + c->place + i;
+    *x = (float)number;
+    if (c->type == COLUMN_INT && row->rounded == NULL && (double)*x != number) {
+        row->rounded = c;
+        row->rounded_from = number;
+    }
+}
+
 static void put_feature(const struct data_column *c, const struct column_value *v, struct column_row *row)
 {
     float *x = row->x + c->place;
@@ -38,11 +48,7 @@ static void put_feature(const struct data_column *c, const struct column_value *
         date_parts(v->number, c->parts, c->count, x);
         return;
     }
-    *x = (float)number;
-    if (c->type == COLUMN_INT && row->rounded == NULL && (double)*x != number) {
-        row->rounded = c;
-        row->rounded_from = number;
-    }
+    column_row_put_number(c, 0, number, row);
 }
 
 void column_row_put(const struct data_columns *all, const struct data_column *c, const struct column_value *v,

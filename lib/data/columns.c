@@ -202,10 +202,32 @@ static int check_role(const struct node *n, const struct data_column *c, struct 
     return 0;
 }
 
+/* shape: [28, 28]; without one a single number. */
+static int read_shape(const struct node *n, struct data_column *c, struct err *e)
+{
+    struct node dims = node_get(n, "shape");
+    c->shape = shape_of(0, NULL);
+    if (node_present(&dims)) {
+        if (node_array(&dims, e) < 0)
+            return -1;
+        if (node_size(&dims) >= SHAPE_MAX_RANK)
+            return node_error(&dims, e, "has %zu dimensions, at most %d", node_size(&dims), SHAPE_MAX_RANK - 1);
+        for (size_t i = 0; i < node_size(&dims); i++) {
+            struct node dim = node_item(&dims, i);
+            if (node_i64(&dim, 1, INT32_MAX, &c->shape.dim[i], e) < 0)
+                return -1;
+            c->shape.rank++;
+        }
+    }
+    if (shape_count(&c->shape, &c->count, NULL) < 0)
+        return node_error(&dims, e, "is too large");
+    return 0;
+}
+
 /* One of spec.columns. */
 static int describe_column(const struct data_place *at, const struct node *n, struct data_columns *c, struct err *e)
 {
-    struct node name_node = node_get(n, "name");
+    struct node name_node = node_get(n, "name"), shape = node_get(n, "shape");
     const char *name;
     char hint[LIST_TEXT];
     if (node_object(n, e) < 0 || node_str(&name_node, &name, e) < 0)
@@ -219,7 +241,7 @@ static int describe_column(const struct data_place *at, const struct node *n, st
     if (column->described)
         return node_error(&name_node, e, "column '%s' is described twice", name);
     column->described = true;
-    if (column_read_csv(n, column, e) < 0)
+    if (column_read_csv(n, column, e) < 0 || (node_present(&shape) && read_shape(n, column, e) < 0))
         return -1;
     if (column->dropped)
         return node_error(&name_node, e, "column '%s' is one of dropColumns, too", name);
@@ -345,6 +367,16 @@ const struct data_column *columns_find(const struct data_columns *c, bool label,
     return NULL;
 }
 
+struct shape columns_shape(const struct data_columns *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        const struct data_column *one = &c->c[i];
+        if (one->used && !one->is_label && !one->is_weight && one->count == c->features && one->shape.rank > 0)
+            return one->shape;
+    }
+    return shape_of(1, (int64_t[]){ (int64_t)c->features });
+}
+
 static int columns_by_place(const void *a, const void *b)
 {
     const struct record_field *x = a, *y = b;
@@ -399,7 +431,7 @@ static void settle_missing(struct data_columns *c)
         struct data_column *one = &c->c[i];
         if (!data_missing_is_learned(one->missing))
             continue;
-        if (one->is_label || one->is_weight || one->type == COLUMN_TEXT)
+        if (one->is_label || one->is_weight || one->type == COLUMN_TEXT || one->shape.rank > 0)
             one->missing = MISSING_ERROR;
         else if (one->type != COLUMN_FLOAT)
             one->missing = MISSING_MODE;
@@ -441,28 +473,6 @@ int columns_of_names(const struct data_place *at, const char *path, const struct
         return -1;
     *ret = c;
     c = (struct data_columns){ .c = NULL };
-    return 0;
-}
-
-/* shape: [28, 28]; without one a single number. */
-static int read_shape(const struct node *n, struct data_column *c, struct err *e)
-{
-    struct node dims = node_get(n, "shape");
-    c->shape = shape_of(0, NULL);
-    if (node_present(&dims)) {
-        if (node_array(&dims, e) < 0)
-            return -1;
-        if (node_size(&dims) >= SHAPE_MAX_RANK)
-            return node_error(&dims, e, "has %zu dimensions, at most %d", node_size(&dims), SHAPE_MAX_RANK - 1);
-        for (size_t i = 0; i < node_size(&dims); i++) {
-            struct node dim = node_item(&dims, i);
-            if (node_i64(&dim, 1, INT32_MAX, &c->shape.dim[i], e) < 0)
-                return -1;
-            c->shape.rank++;
-        }
-    }
-    if (shape_count(&c->shape, &c->count, NULL) < 0)
-        return node_error(&dims, e, "is too large");
     return 0;
 }
 

@@ -48,7 +48,7 @@ struct data_column {
     enum data_missing missing;             /* csv: what becomes of an example without its value */
     enum date_part parts[DATE_PART_COUNT]; /* date: its `count` numbers */
     char *format;                          /* date: NULL: ISO 8601 */
-    struct shape shape;                    /* tfrecord */
+    struct shape shape;                    /* tfrecord; jsonl: of a list */
     struct image_form image;               /* image: what its bytes become; the same as the shape */
     size_t count;                          /* numbers an example; in csv mostly 1 */
 };
@@ -73,6 +73,8 @@ MUST_USE int columns_of_names(const struct data_place *at, const char *path, con
                               struct data_columns *ret, struct err *e);
 /* The column of number i of an example's features, or of its labels; NULL: there is none. */
 const struct data_column *columns_find(const struct data_columns *c, bool label, size_t i);
+/* Of an example: one feature keeps its shape, several are concatenated into one row. */
+struct shape columns_shape(const struct data_columns *c);
 /* The features, or the labels, as parts of their row, in its order. The names are borrowed. */
 struct record_fields columns_fields(const struct data_columns *c, bool label);
 /* Their names, in the order of the numbers. `ret` must be empty. */

@@ -1,6 +1,6 @@
-/* CSV (RFC 4180): one record a line, read through an index (indexed.h). The pass that makes the index decodes every
- * record, so a bad field in the last line is found before training begins. It also determines whether a label column
- * without a type holds class numbers (all whole), and passes over the records that the job leaves out. */
+/* CSV (RFC 4180) and JSON Lines: one record a line, read through an index (indexed.h). The pass that makes the index
+ * decodes every record, so a bad field in the last line is found before training begins. It also determines whether a
+ * label column without a type holds class numbers (all whole), and passes over the records that the job leaves out. */
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -9,10 +9,10 @@
 
 #include "base/rng.h"
 #include "data/column_row.h"
-#include "data/csv_cause.h"
 #include "data/csv_layout.h"
 #include "data/date.h"
 #include "data/indexed.h"
+#include "data/jsonl.h"
 #include "data/values.h"
 
 enum { NAMES_TEXT = 400 }; /* of columns in a message */
@@ -82,7 +82,7 @@ static int take_text_value(const struct csv *c, const struct csv_place *place, c
     const char *fallback = place->column->fallback_text;
     struct text_field field = text_trim(*raw);
     ret->text = *raw;
-    if (!csv_dialect_missing(&c->layout.dialect, &field))
+    if (!place->missing && !csv_dialect_missing(&c->layout.dialect, &field))
         return 0;
     if (fallback != NULL) {
         const unsigned char *p = (const unsigned char *)fallback;
@@ -98,7 +98,7 @@ static int take_number(const struct csv *c, const struct csv_place *place, const
     const struct data_column *column = place->column;
     struct text_field field = text_trim(*raw);
     double v = 0;
-    if (field.p == field.end && column->has_default)
+    if (place->missing || (field.p == field.end && column->has_default))
         return take_missing(place, &field, ret, e);
     bool number = column->type == COLUMN_FLOAT || column->type == COLUMN_INT;
     bool found = number                        ? csv_dialect_number(&c->layout.dialect, &field, &v)
@@ -125,12 +125,33 @@ struct csv_row {
     struct column_row row;
 };
 
-/* 1: as take_missing(). */
-static int take_value(const struct csv *c, const struct csv_place *place, const struct text_field *field,
-                      struct csv_row *row, struct err *e)
+/* A list of numbers. 1: as take_missing(). */
+static int take_list(const struct csv_place *place, const struct text_field *field, struct csv_row *row, struct err *e)
 {
     const struct data_column *column = place->column;
+    auto_free double *v = xcalloc(column->count, sizeof(*v));
+    int rc = place->missing ? take_missing(place, field, &v[0], e) : jsonl_numbers(place, field, v, e);
+    for (size_t i = 0; rc == 0 && row->wanted && i < column->count; i++)
+        column_row_put_number(column, i, v[place->missing ? 0 : i], &row->row);
+    return rc;
+}
+
+/* What take_example() does with a field. */
+struct taking {
+    const struct csv *csv;
+    struct csv_row *row;
+};
+
+/* 1: as take_missing(). */
+static int take_value(void *user, const struct csv_place *place, const struct text_field *field, struct err *e)
+{
+    const struct taking *taking = user;
+    const struct csv *c = taking->csv;
+    struct csv_row *row = taking->row;
+    const struct data_column *column = place->column;
     struct column_value v = { .number = 0 };
+    if (column->shape.rank > 0)
+        return take_list(place, field, row, e);
     int rc = column->type == COLUMN_TEXT ? take_text_value(c, place, field, &v, e)
                                          : take_number(c, place, field, &v.number, e);
     if (rc != 0)
@@ -143,44 +164,20 @@ static int take_value(const struct csv *c, const struct csv_place *place, const 
     return 0;
 }
 
-/* The record at *p, which is not blank. 1: it lacks a value and is left out. */
-static int take_record(const struct csv *c, const struct data_file *f, const unsigned char **p, struct csv_row *row,
-                       struct err *e)
-{
-    const struct csv_record at = { .file = f, .start = *p };
-    const unsigned char *end = csv_end_of(f);
-    enum text_result more = TEXT_MORE;
-    int left_out = 0;
-    for (size_t i = 0; i < c->layout.columns.n; i++) {
-        const struct csv_place place = { .file = f, .at = *p, .column = &c->layout.columns.c[i] };
-        struct text_field field;
-        if (more == TEXT_LAST)
-            return csv_layout_wrong_count(&c->layout, &at, e);
-        more = text_field(p, end, c->layout.dialect.delimiter, &field);
-        if (more > TEXT_LAST)
-            return csv_quote_error(f, *p, more, e);
-        if (!place.column->used)
-            continue;
-        int rc = take_value(c, &place, &field, row, e);
-        if (rc < 0)
-            return -1;
-        left_out |= rc;
-    }
-    return csv_layout_end(&c->layout, &at, p, more, e) < 0 ? -1 : left_out;
-}
-
 /* The next record that is not left out. 1: there is one, 0: there is none. */
 static int take_example(const struct csv *c, const struct data_file *f, const unsigned char **p, struct csv_row *row,
                         int64_t *left_out, struct err *e)
 {
+    struct taking taking = { .csv = c, .row = row };
+    const struct csv_visit visit = { .value = take_value, .user = &taking };
     int rc = 1;
     while (rc == 1) {
-        *p = text_record(*p, csv_end_of(f));
+        *p = csv_layout_next(&c->layout, f, *p);
         if (*p == csv_end_of(f))
             return 0;
         row->start = *p;
         row->row.rounded = NULL;
-        rc = take_record(c, f, p, row, e);
+        rc = csv_layout_record(&c->layout, f, p, &visit, e);
         *left_out += rc == 1;
     }
     return rc < 0 ? -1 : 1;
@@ -225,7 +222,7 @@ static int csv_skip(const void *user, const struct data_file *f, int64_t number 
     const struct csv *c = user;
     if (c->drops)
         return skip_example(c, f, p, e);
-    *p = text_skip(*p, csv_end_of(f), c->layout.dialect.delimiter);
+    *p = csv_layout_skip(&c->layout, f, *p);
     return 0;
 }
 
@@ -265,6 +262,20 @@ static const unsigned char *field_at(const struct csv *c, const struct data_file
     return record;
 }
 
+struct finding { /* where a record has the value of a column */
+    const struct data_column *column;
+    const unsigned char *at;
+};
+
+static int find_value(void *user, const struct csv_place *place, const struct text_field *field UNUSED,
+                      struct err *e UNUSED)
+{
+    struct finding *finding = user;
+    if (place->column == finding->column)
+        finding->at = place->at;
+    return 0;
+}
+
 static void csv_place(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out)
 {
     const struct csv *c = (const struct csv *)r;
@@ -274,16 +285,32 @@ static void csv_place(const struct records *r, int64_t record, enum record_part 
     int64_t left_out = 0;
     struct err ignored;
     const struct data_column *of = columns_find(&c->layout.columns, part == RECORD_LABELS, i);
+    struct finding finding = { .column = of };
+    const struct csv_visit visit = { .value = find_value, .user = &finding };
     size_t line, column;
     if (of == NULL || indexed_find(&c->indexed, record, &f, &start, &ignored) < 0 ||
-        take_example(c, &f->file, &start, &row, &left_out, &ignored) <= 0)
+        take_example(c, &f->file, &start, &row, &left_out, &ignored) <= 0 ||
+        csv_layout_record(&c->layout, &f->file, &row.start, &visit, &ignored) < 0)
         return;
-    text_place(f->file.map->data, field_at(c, &f->file, row.start, (size_t)(of - c->layout.columns.c)), &line, &column);
+    text_place(f->file.map->data, finding.at, &line, &column);
     buf_printf(out, "%s:%zu:%zu: column '%s'", f->file.path, line, column, of->name);
+    if (of->shape.rank > 0)
+        buf_printf(out, ", number %zu", i - of->place);
+}
+
+static int text_key(const struct csv *c, const char *key, struct err *e)
+{
+    size_t i = 0;
+    while (c->indexed.file[i].index.n == 0)
+        i++;
+    return jsonl_find_key(&c->indexed.file[i].file, key, e);
 }
 
 static int text_column(const struct csv *c, const char *name, size_t *ret, struct err *e)
 {
+    *ret = 0;
+    if (c->layout.json)
+        return text_key(c, name, e);
     char list[NAMES_TEXT], hint[NAMES_TEXT];
     const struct strlist *names = &c->layout.names;
     for (size_t i = 0; i < names->n; i++)
@@ -297,11 +324,27 @@ static int text_column(const struct csv *c, const char *name, size_t *ret, struc
                    hint[0] != '\0' ? "" : column_names_text(names, list, sizeof(list)));
 }
 
+/* A column in the texts of records. */
+struct text_of {
+    const char *name;
+    size_t column; /* of csv */
+};
+
+static int add_key(const struct data_file *f, const unsigned char *at, const char *key, struct strlist *ret,
+                   struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (jsonl_text(f, &at, key, &text, e) < 0)
+        return -1;
+    strlist_add(ret, text.data);
+    return 0;
+}
+
 /* The field of the record at *p, which moves behind the record. */
-static int take_text(const struct csv *c, const struct data_file *f, const unsigned char **p, size_t column,
+static int take_text(const struct csv *c, const struct data_file *f, const unsigned char **p, const struct text_of *of,
                      struct strlist *ret, struct err *e)
 {
-    const unsigned char *at = *p = text_record(*p, csv_end_of(f));
+    const unsigned char *at = *p = csv_layout_next(&c->layout, f, *p);
     struct csv_row row = { .wanted = false };
     int64_t left_out = 0;
     struct text_field field;
@@ -310,9 +353,11 @@ static int take_text(const struct csv *c, const struct data_file *f, const unsig
             return -1;
         at = row.start;
     } else {
-        *p = text_skip(*p, csv_end_of(f), c->layout.dialect.delimiter);
+        *p = csv_layout_skip(&c->layout, f, *p);
     }
-    at = field_at(c, f, at, column);
+    if (c->layout.json)
+        return add_key(f, at, of->name, ret, e);
+    at = field_at(c, f, at, of->column);
     text_field(&at, csv_end_of(f), c->layout.dialect.delimiter, &field);
     field = text_trim(field);
     auto_free char *text = xmalloc((size_t)(field.end - field.p) + 1);
@@ -327,12 +372,12 @@ static int csv_texts(const struct records *r, const char *column, int64_t first,
     const struct csv *c = (const struct csv *)r;
     const struct indexed_file *f = NULL;
     const unsigned char *p = NULL;
-    size_t at;
-    if (text_column(c, column, &at, e) < 0)
+    struct text_of of = { .name = column };
+    if (text_column(c, column, &of.column, e) < 0)
         return -1;
     for (int64_t i = first; i < first + (int64_t)n; i++) {
         bool next = f == NULL || i == f->first + f->index.n;
-        if ((next && indexed_find(&c->indexed, i, &f, &p, e) < 0) || take_text(c, &f->file, &p, at, ret, e) < 0)
+        if ((next && indexed_find(&c->indexed, i, &f, &p, e) < 0) || take_text(c, &f->file, &p, &of, ret, e) < 0)
             return -1;
     }
     return 0;
@@ -374,7 +419,7 @@ static const struct indexed_ops CSV_INDEXED = {
 static int open_layout(struct csv *c, const struct data_files *files, struct err *e)
 {
     void *scratch;
-    if (csv_layout_open(c->at, &files->file[0], &c->layout, e) < 0)
+    if (csv_layout_open(c->at, files, &c->layout, e) < 0)
         return -1;
     for (size_t i = 0; i < c->layout.columns.n; i++) {
         const struct data_column *one = &c->layout.columns.c[i];
@@ -396,7 +441,7 @@ static void describe(struct csv *c, uint64_t options)
     struct records *r = &c->records;
     r->n = c->indexed.n;
     r->left_out = c->indexed.notes.left_out;
-    r->x = shape_of(1, (int64_t[]){ (int64_t)c->layout.columns.features });
+    r->x = columns_shape(&c->layout.columns);
     r->fingerprint = hash64_mix(indexed_fingerprint(&c->indexed), options);
     r->has_weights = c->layout.columns.weighted;
     if (c->layout.header)

@@ -19,6 +19,7 @@ struct csv_place {
     const struct data_file *file;
     const unsigned char *at;
     const struct data_column *column;
+    bool missing; /* jsonl: the record has no value */
 };
 int csv_bad_value(const struct csv_dialect *d, const struct csv_place *place, const struct text_field *field,
                   struct err *e);

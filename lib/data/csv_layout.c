@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "data/csv_cause.h"
+#include "data/jsonl.h"
 
 enum { HEADER_NAME_MAX = 1024, HEADER_TEXT = 200 };
 
@@ -113,6 +113,8 @@ int csv_layout_begin(const struct csv_layout *l, const struct data_file *f, cons
 {
     const unsigned char *p = start_of(l, f);
     AUTO_FINI(strlist) names = { .items = NULL };
+    if (l->json)
+        return jsonl_begin(f, ret, e);
     if (l->header) {
         if (read_header(l, f, &p, &names, e) < 0)
             return -1;
@@ -129,23 +131,39 @@ int csv_layout_begin(const struct csv_layout *l, const struct data_file *f, cons
     return 0;
 }
 
-int csv_layout_open(const struct data_place *at, const struct data_file *first, struct csv_layout *ret, struct err *e)
+static int open_header(struct csv_layout *l, const struct data_file *first, struct err *e)
 {
-    AUTO_FINI(csv_layout) l = { .header = at->spec->header, .skip_rows = at->spec->skip_rows };
+    const unsigned char *p = text_record(start_of(l, first), csv_end_of(first));
+    if (csv_check_first_line(&l->dialect, first, p, e) < 0 || read_header(l, first, &p, &l->names, e) < 0)
+        return -1;
+    l->open_end = take_open_end(l, &l->names);
+    return header_once(l, first, e);
+}
+
+int csv_layout_open(const struct data_place *at, const struct data_files *files, struct csv_layout *ret, struct err *e)
+{
+    const struct data_file *first = &files->file[0];
+    AUTO_FINI(csv_layout) l = { .json = at->spec->format == DATA_JSONL,
+                                .header = at->spec->header,
+                                .skip_rows = at->spec->skip_rows };
     csv_dialect_init(&l.dialect, at->spec);
     l.first_path = xstrdup(first->path);
-    const unsigned char *p = text_record(start_of(&l, first), csv_end_of(first));
-    if (csv_check_first_line(&l.dialect, first, p, e) < 0 || read_header(&l, first, &p, &l.names, e) < 0)
-        return -1;
-    l.open_end = take_open_end(&l, &l.names);
-    if (header_once(&l, first, e) < 0 || columns_of_names(at, first->path, &l.names, &l.columns, e) < 0)
+    if ((l.json ? jsonl_names(at, files, &l.names, e) : open_header(&l, first, e)) < 0 ||
+        columns_of_names(at, first->path, &l.names, &l.columns, e) < 0)
         return -1;
     *ret = l;
     l = (struct csv_layout){ .header = false };
     return 0;
 }
 
-int csv_layout_wrong_count(const struct csv_layout *l, const struct csv_record *r, struct err *e)
+/* ---- a record ---- */
+
+struct csv_record {
+    const struct data_file *file;
+    const unsigned char *start;
+};
+
+static int wrong_count(const struct csv_layout *l, const struct csv_record *r, struct err *e)
 {
     return csv_wrong_count(&l->dialect, r->file, r->start, l->columns.n, l->header ? "header" : "first line", e);
 }
@@ -165,18 +183,58 @@ static int take_nameless(const struct csv_layout *l, const struct csv_record *r,
     return 0;
 }
 
-int csv_layout_end(const struct csv_layout *l, const struct csv_record *r, const unsigned char **p,
-                   enum text_result more, struct err *e)
+/* Behind the last column of a record, whose text_field() was `more`: moves *p to the next line. */
+static int end_record(const struct csv_layout *l, const struct csv_record *r, const unsigned char **p,
+                      enum text_result more, struct err *e)
 {
     bool ends = more == TEXT_LAST;
     if (!ends && l->open_end && take_nameless(l, r, p, &ends, e) < 0)
         return -1;
-    return ends ? 0 : csv_layout_wrong_count(l, r, e);
+    return ends ? 0 : wrong_count(l, r, e);
+}
+
+static int read_record(const struct csv_layout *l, const struct data_file *f, const unsigned char **p,
+                       const struct csv_visit *visit, struct err *e)
+{
+    const struct csv_record at = { .file = f, .start = *p };
+    enum text_result more = TEXT_MORE;
+    int left_out = 0;
+    for (size_t i = 0; i < l->columns.n; i++) {
+        const struct csv_place place = { .file = f, .at = *p, .column = &l->columns.c[i] };
+        struct text_field field;
+        if (more == TEXT_LAST)
+            return wrong_count(l, &at, e);
+        more = text_field(p, csv_end_of(f), l->dialect.delimiter, &field);
+        if (more > TEXT_LAST)
+            return csv_quote_error(f, *p, more, e);
+        int rc = place.column->used ? visit->value(visit->user, &place, &field, e) : 0;
+        if (rc < 0)
+            return -1;
+        left_out |= rc;
+    }
+    return end_record(l, &at, p, more, e) < 0 ? -1 : left_out;
+}
+
+int csv_layout_record(const struct csv_layout *l, const struct data_file *f, const unsigned char **p,
+                      const struct csv_visit *visit, struct err *e)
+{
+    return (l->json ? jsonl_record : read_record)(l, f, p, visit, e);
+}
+
+const unsigned char *csv_layout_next(const struct csv_layout *l, const struct data_file *f, const unsigned char *p)
+{
+    return l->json ? jsonl_next(f, p) : text_record(p, csv_end_of(f));
+}
+
+const unsigned char *csv_layout_skip(const struct csv_layout *l, const struct data_file *f, const unsigned char *p)
+{
+    return l->json ? jsonl_skip(f, p) : text_skip(p, csv_end_of(f), l->dialect.delimiter);
 }
 
 uint64_t csv_layout_hash(const struct csv_layout *l, const struct data_spec *spec)
 {
     uint64_t written = csv_dialect_hash(&l->dialect, spec);
     uint64_t h = hash64_mix(columns_hash(&l->columns), (uint64_t)(unsigned char)l->dialect.delimiter * 2 + l->header);
-    return written != 0 ? hash64_mix(h, written) : h;
+    h = written != 0 ? hash64_mix(h, written) : h;
+    return l->json ? hash64_mix(h, DATA_JSONL) : h;
 }

@@ -1,13 +1,16 @@
 /* csv_layout - what all records of a csv data set have in common: how its fields are written, the names in the header
- * and what the columns mean. Inside of lib/data. Immutable once open.
+ * and what the columns mean. The records of JSON Lines (jsonl.h) have one, too: they differ in how a field is found.
+ * Inside of lib/data. Immutable once open.
  */
 #ifndef TRAINYARD_DATA_CSV_LAYOUT_H
 #define TRAINYARD_DATA_CSV_LAYOUT_H
 
 #include "data/columns.h"
+#include "data/csv_cause.h"
 #include "data/csv_dialect.h"
 
 struct csv_layout {
+    bool json; /* the records are JSON objects, and the names are their keys */
     bool header;
     bool open_end;     /* the header ends with a delimiter: so may the records */
     int64_t skip_rows; /* lines before the header of each file */
@@ -19,21 +22,27 @@ struct csv_layout {
 void csv_layout_fini(struct csv_layout *l);
 DEFINE_AUTO_FINI(csv_layout, csv_layout_fini);
 
-/* Of the first file. ERR_INPUT with the place in the file, or in the manifest. */
-MUST_USE int csv_layout_open(const struct data_place *at, const struct data_file *first, struct csv_layout *ret,
+/* Of the first file; of JSON, of all. ERR_INPUT with the place in the file, or in the manifest. */
+MUST_USE int csv_layout_open(const struct data_place *at, const struct data_files *files, struct csv_layout *ret,
                              struct err *e);
 /* Where the records of a file begin: after the header, which must be equal to that of the first file. */
 MUST_USE int csv_layout_begin(const struct csv_layout *l, const struct data_file *f, const unsigned char **ret,
                               struct err *e);
 
-struct csv_record {
-    const struct data_file *file;
-    const unsigned char *start;
+/* Steps over blank lines. */
+const unsigned char *csv_layout_next(const struct csv_layout *l, const struct data_file *f, const unsigned char *p);
+/* Steps over one record that was read before. */
+const unsigned char *csv_layout_skip(const struct csv_layout *l, const struct data_file *f, const unsigned char *p);
+
+/* What is done with the fields of a record. */
+struct csv_visit {
+    /* The field of a column that is used: 0, 1: the record lacks a value and is left out, or -1. */
+    int (*value)(void *user, const struct csv_place *place, const struct text_field *field, struct err *e);
+    void *user;
 };
-/* Behind the last column of a record, whose text_field() was `more`: moves *p to the next line. */
-MUST_USE int csv_layout_end(const struct csv_layout *l, const struct csv_record *r, const unsigned char **p,
-                            enum text_result more, struct err *e);
-int csv_layout_wrong_count(const struct csv_layout *l, const struct csv_record *r, struct err *e); /* -1 */
+/* Calls visit for the record at *p, which is not blank, and moves *p to the next line. 1: it is left out. */
+MUST_USE int csv_layout_record(const struct csv_layout *l, const struct data_file *f, const unsigned char **p,
+                               const struct csv_visit *visit, struct err *e);
 
 /* Of everything that affects values. */
 uint64_t csv_layout_hash(const struct csv_layout *l, const struct data_spec *spec);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "data/bins.h"
-#include "data/csv_cause.h"
 #include "data/csv_layout.h"
 #include "data/date.h"
 #include "data/tokens.h"
@@ -142,41 +141,30 @@ static int take_field(struct learner *l, const struct csv_dialect *d, const stru
                       const struct text_field *raw, struct err *e)
 {
     struct text_field field = text_trim(*raw);
+    if (place->missing) {
+        l->missing++;
+        return 0;
+    }
     if (l->column->type == COLUMN_TEXT)
         return take_tokens(l, d, place, raw, e);
     return (is_number(l->column) ? take_number : take_text)(l, d, place, &field, e);
 }
 
-static int take_record(const struct learning *learning, const struct data_file *f, const unsigned char **p,
-                       struct err *e)
+static int take_value(void *user, const struct csv_place *place, const struct text_field *field, struct err *e)
 {
-    const struct csv_layout *layout = learning->layout;
-    const struct csv_record record = { .file = f, .start = *p };
-    enum text_result more = TEXT_MORE;
-    for (size_t i = 0; i < layout->columns.n; i++) {
-        const struct csv_place place = { .file = f, .at = *p, .column = &layout->columns.c[i] };
-        struct learner *l = &learning->of[i];
-        struct text_field field;
-        if (more == TEXT_LAST)
-            return csv_layout_wrong_count(layout, &record, e);
-        more = text_field(p, csv_end_of(f), layout->dialect.delimiter, &field);
-        if (more > TEXT_LAST)
-            return csv_quote_error(f, *p, more, e);
-        if (l->column == NULL)
-            continue;
-        if (take_field(l, &layout->dialect, &place, &field, e) < 0)
-            return -1;
-    }
-    return csv_layout_end(layout, &record, p, more, e);
+    const struct learning *learning = user;
+    struct learner *l = &learning->of[place->column - learning->layout->columns.c];
+    return l->column != NULL ? take_field(l, &learning->layout->dialect, place, field, e) : 0;
 }
 
-static int take_file(const struct learning *learning, const struct data_file *f, struct err *e)
+static int take_file(struct learning *learning, const struct data_file *f, struct err *e)
 {
     const unsigned char *p;
+    const struct csv_visit visit = { .value = take_value, .user = learning };
     if (csv_layout_begin(learning->layout, f, &p, e) < 0)
         return -1;
-    while ((p = text_record(p, csv_end_of(f))) < csv_end_of(f))
-        if (take_record(learning, f, &p, e) < 0)
+    while ((p = csv_layout_next(learning->layout, f, p)) < csv_end_of(f))
+        if (csv_layout_record(learning->layout, f, &p, &visit, e) < 0)
             return -1;
     return 0;
 }
@@ -273,7 +261,7 @@ static int finish(const struct data_place *at, const struct learning *learning, 
 static int learn(const struct data_place *at, const struct data_files *files, const struct csv_layout *layout,
                  struct learner *of, struct learned_columns *ret, struct err *e)
 {
-    const struct learning learning = { .layout = layout, .of = of };
+    struct learning learning = { .layout = layout, .of = of };
     size_t asked = 0;
     for (size_t i = 0; i < layout->columns.n; i++) {
         const struct data_column *c = &layout->columns.c[i];
@@ -291,7 +279,7 @@ static int learn_files(const struct data_place *at, const struct data_files *fil
                        struct err *e)
 {
     AUTO_FINI(csv_layout) layout = { .header = false };
-    if (csv_layout_open(at, &files->file[0], &layout, e) < 0)
+    if (csv_layout_open(at, files, &layout, e) < 0)
         return -1;
     auto_free struct learner *of = xcalloc(layout.columns.n, sizeof(*of));
     int rc = learn(at, files, &layout, of, ret, e);

@@ -26,7 +26,7 @@ struct dataset {
 
 static int (*const OPEN[])(const struct data_place *at, struct records **ret, struct err *e) = {
     [DATA_IDX] = arrays_open, [DATA_NPY] = arrays_open,  [DATA_CSV] = csv_open,       [DATA_TFRECORD] = tfrecord_open,
-    [DATA_NPZ] = arrays_open, [DATA_CIFAR] = cifar_open, [DATA_IMAGES] = images_open,
+    [DATA_NPZ] = arrays_open, [DATA_CIFAR] = cifar_open, [DATA_IMAGES] = images_open, [DATA_JSONL] = csv_open,
 };
 
 static bool names_apply(const struct data_spec *spec, const struct column_names *like)
@@ -150,7 +150,7 @@ int dataset_texts(const struct dataset *d, const char *column, int64_t first, si
 {
     const struct records *r = d->content->records;
     if (r->ops->texts == NULL)
-        return err_set(e, ERR_INPUT, "only csv files have columns of text");
+        return err_set(e, ERR_INPUT, "only csv and jsonl files have columns of text");
     return r->ops->texts(r, column, d->first + first, n, ret, e);
 }
 

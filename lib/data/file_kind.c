@@ -100,7 +100,7 @@ static const struct file_kind {
     { MAGIC("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"), NULL, NULL, "an old Office document, such as .xls", TABLE },
     { MAGIC("PAR1"), is_binary, NULL, "a Parquet file", TO_CSV("read_parquet(...)") },
     { MAGIC("ARROW1"), is_binary, NULL, "an Arrow (Feather) file", TO_CSV("read_feather(...)") },
-    { MAGIC("{"), is_json, NULL, "JSON", TO_CSV("read_json(..., lines=True)") },
+    { MAGIC("{"), is_json, "jsonl", "JSON", "set format: jsonl" },
     { MAGIC("\x89HDF\r\n\x1a\n"), NULL, NULL, "an HDF5 file", TO_NPZ },
     { MAGIC("\x80"), is_pickle, NULL, "a Python pickle", TO_NPZ },
     { MAGIC("\x89PNG\r\n\x1a\n"), NULL, NULL, "a PNG image", IMAGES },

@@ -32,7 +32,7 @@ static bool set_learns(const struct data_spec *d)
                is_learned(json_string_value(json_object_get(column.v, "vocabulary"))) ||
                is_learned(json_string_value(json_object_get(column.v, "missing")));
     }
-    return d->present && d->format == DATA_CSV && asks;
+    return d->present && data_has_fields(d->format) && asks;
 }
 
 bool job_learns(const struct job *j)
@@ -224,7 +224,7 @@ static int learn_columns(struct job *j, const struct job *run, const struct data
         keep_bounds(run, &learned);
     }
     put_columns(&j->train, json_at(j->doc, "spec.data.train"), &learned, true);
-    if (j->validation.present && j->validation.format == DATA_CSV)
+    if (j->validation.present && data_has_fields(j->validation.format))
         put_columns(&j->validation, json_at(j->doc, "spec.data.validation"), &learned, false);
     for (size_t i = 0; i < learned.n; i++)
         note_column(&learned.c[i], notes);

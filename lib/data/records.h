@@ -84,7 +84,7 @@ struct data_place {
 MUST_USE int arrays_open(const struct data_place *at, struct records **ret, struct err *e); /* idx, npy, npz */
 MUST_USE int cifar_open(const struct data_place *at, struct records **ret, struct err *e);
 MUST_USE int images_open(const struct data_place *at, struct records **ret, struct err *e);
-MUST_USE int csv_open(const struct data_place *at, struct records **ret, struct err *e);
+MUST_USE int csv_open(const struct data_place *at, struct records **ret, struct err *e); /* csv, jsonl */
 MUST_USE int tfrecord_open(const struct data_place *at, struct records **ret, struct err *e);
 bool tfrecord_is(const void *data, size_t n); /* begins with the length of a record and its CRC */
 

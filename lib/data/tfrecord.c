@@ -139,18 +139,6 @@ static const struct indexed_ops TFRECORD_INDEXED = {
     .begin = tfrecord_begin, .survey = tfrecord_survey, .skip = tfrecord_skip, .decode = tfrecord_decode
 };
 
-/* One feature keeps its shape, several are concatenated into one row. */
-static void describe_features(struct tfrecord *t)
-{
-    struct records *r = &t->records;
-    r->x = shape_of(1, (int64_t[]){ (int64_t)t->columns.features });
-    for (size_t i = 0; i < t->columns.n; i++) {
-        const struct data_column *c = &t->columns.c[i];
-        if (!c->is_label && !c->is_weight && c->count == t->columns.features && c->shape.rank > 0)
-            r->x = c->shape;
-    }
-}
-
 static int describe_label(const struct data_place *at, struct tfrecord *t, struct err *e)
 {
     struct records *r = &t->records;
@@ -245,7 +233,7 @@ int tfrecord_open(const struct data_place *at, struct records **ret, struct err 
     t->plan.columns = &t->columns;
     r->cost = columns_have_images(&t->columns) ? READ_DECODES : READ_PARSES;
     r->has_weights = t->columns.weighted;
-    describe_features(t);
+    r->x = columns_shape(&t->columns);
     r->x_fields = columns_fields(&t->columns, false);
     r->y_fields = columns_fields(&t->columns, true);
     if (describe_label(at, t, e) < 0 || open_files(at, t, e) < 0)

@@ -27,6 +27,7 @@ static const struct field CSV_COLUMN[] = {
     { "standardize", FIELD_CHOICE, .names = TEXT_STANDARDIZE_NAMES, .nnames = STANDARDIZE_COUNT,
       .nworking = STANDARDIZE_COUNT, .help = "" },
     { "split", FIELD_CHOICE, .names = TEXT_SPLIT_NAMES, .nnames = SPLIT_COUNT, .nworking = SPLIT_COUNT, .help = "" },
+    { "shape", FIELD_LIST, .help = "" },
     { "parts", FIELD_LIST, .help = "" },
     { "format", FIELD_STRING, .help = "" },
     { "default", FIELD_ANY, .help = "" },
@@ -69,6 +70,7 @@ static const struct {
     { "outputSequenceLength", 1u << CSV_TEXT },
     { "standardize", 1u << CSV_TEXT },
     { "split", 1u << CSV_TEXT },
+    { "shape", 1u << CSV_FLOAT | 1u << CSV_INT },
     { "parts", 1u << CSV_DATE },
     { "format", 1u << CSV_DATE },
 };
@@ -292,6 +294,23 @@ static int check_text(const struct checked_column *c, struct err *e)
         c->n, e, "a text needs its 'outputSequenceLength': longer texts are cut, shorter ones are filled up with 0");
 }
 
+/* A list of numbers of a JSON object. */
+static int check_shape(const struct checked_column *c, struct err *e)
+{
+    struct node shape = node_get(c->n, "shape"), missing = node_get(c->n, "missing");
+    const char *rule = json_string_value(missing.v);
+    if (!node_present(&shape))
+        return 0;
+    if (c->d->format != DATA_JSONL)
+        return node_error(&shape, e, "a field of csv is not a list; remove it, or name a column for each number");
+    if (c->is_label || c->is_weight)
+        return node_error(&shape, e, "the %s is not a list; with several labels each has its own key",
+                          c->is_label ? "label" : "weight");
+    if (str_eq(rule, "mean") || str_eq(rule, "mode"))
+        return node_error(&missing, e, "a missing list has no %s; use default, error or drop", rule);
+    return node_size(&shape) > 0 ? 0 : node_error(&shape, e, "is empty; remove it for a single number");
+}
+
 static int check_csv_column(const struct data_spec *d, const struct node *n, struct err *e)
 {
     struct node type = node_get(n, "type"), name = node_get(n, "name");
@@ -302,14 +321,14 @@ static int check_csv_column(const struct data_spec *d, const struct node *n, str
     c.is_label = data_spec_has_label(d, c.name);
     c.is_weight = c.name != NULL && str_eq(c.name, d->sample_weight);
     if (check_belongs(&c, e) < 0 || check_bins(&c, e) < 0 || check_vocabulary(&c, e) < 0 || check_label(&c, e) < 0 ||
-        check_encoding(&c, e) < 0 || check_missing(&c, e) < 0 || check_date(&c, e) < 0)
+        check_encoding(&c, e) < 0 || check_missing(&c, e) < 0 || check_date(&c, e) < 0 || check_shape(&c, e) < 0)
         return -1;
     return check_text(&c, e);
 }
 
 int columns_check(const struct data_spec *d, struct err *e)
 {
-    bool csv = d->format == DATA_CSV;
+    bool csv = data_has_fields(d->format);
     for (size_t i = 0; i < node_size(&d->columns); i++) {
         struct node column = node_item(&d->columns, i);
         if (fields_read(csv ? &CSV_COLUMN_FIELDS : &TFRECORD_COLUMN_FIELDS, &column, NULL, e) < 0 ||
@@ -364,6 +383,12 @@ static size_t numbers_of(const struct node *column)
                 parts = node_get(column, "parts");
     if (is_text(column))
         return numbers_of_text(column);
+    struct node shape = node_get(column, "shape");
+    size_t count = 1;
+    for (size_t i = 0; i < node_size(&shape); i++)
+        count *= (size_t)json_integer_value(json_array_get(shape.v, i));
+    if (node_present(&shape))
+        return count;
     if (str_eq(json_string_value(encoding.v), COLUMN_ENCODING_NAMES[COLUMN_ONE_HOT]))
         return numbers_one_hot(column);
     if (!str_eq(json_string_value(type.v), "date"))
@@ -402,7 +427,7 @@ int columns_check_encodings(const struct data_spec *d, struct err *e)
 
     /* the column of a number, and those that are not named, are known once the file is open: lib/data/columns.c checks
      * those */
-    if (d->format != DATA_CSV || d->categories_are_int || label_is_number(d) || node_present(&d->drop_columns))
+    if (!data_has_fields(d->format) || d->categories_are_int || label_is_number(d) || node_present(&d->drop_columns))
         return 0;
     for (size_t i = 0; i < node_size(columns); i++) {
         struct node column = node_item(columns, i);

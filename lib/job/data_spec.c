@@ -9,10 +9,14 @@
 
 #define DEST(member) .offset = offsetof(struct data_spec, member), .size = sizeof(((struct data_spec *)NULL)->member)
 
-static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz", "cifar", "images" };
+static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz", "cifar", "images", "jsonl" };
 static const char *const CIFAR_LABELS[] = { "fine", "coarse" };
 static const char *const LABEL_FALLBACK[COUNT_OF(FORMATS)] = {
-    [DATA_CSV] = "-1", [DATA_TFRECORD] = "label", [DATA_CIFAR] = "fine", [DATA_IMAGES] = "directory"
+    [DATA_CSV] = "-1",
+    [DATA_JSONL] = "label",
+    [DATA_TFRECORD] = "label",
+    [DATA_CIFAR] = "fine",
+    [DATA_IMAGES] = "directory"
 }; /* of the others it is named, or there is none */
 static const char *const IMAGE_COLORS[] = { "rgb", "rgba", "grayscale" };
 static const char *const IMAGE_INTERPOLATIONS[] = { "bilinear", "nearest" };
@@ -50,8 +54,9 @@ static const struct field ROWS[] = {
     { "labels", FIELD_OWN, .type_text = "path or name, or a map of them",
       .help = "idx, npy: the file of labels; npz: the name of their array. For a model with several outputs: a map." },
     { "files", FIELD_OWN, .type_text = "path or list of paths",
-      .help = "cifar, csv, tfrecord: the files, in this order, with the wildcards `*` and `?`. npz: one archive of "
-              "arrays. images: files without labels, instead of `directory`." },
+      .help =
+          "cifar, csv, jsonl, tfrecord: the files, in this order, with the wildcards `*` and `?`. npz: one archive of "
+          "arrays. images: files without labels, instead of `directory`." },
     { "directory", FIELD_STRING, DEST(images.directory),
       .help = "images: the directory that has a directory of PNG and JPEG files for each class, as in Keras's "
               "`image_dataset_from_directory`." },
@@ -84,15 +89,18 @@ static const struct field ROWS[] = {
       .help = "csv: the number of lines before the header that are skipped in each file." },
     { "naValues", FIELD_OWN, .type_text = "text or list of texts",
       .fallback_text = "those of pandas, such as `NA`, `N/A`, `nan`, `NULL` and `None`, and `?`",
-      .help = "csv: what stands for a missing value, besides an empty field. A list replaces the default." },
+      .help = "csv: what stands for a missing value, besides an empty field. A list replaces the default. jsonl: the "
+              "same, besides `null`, an absent key and an empty text; default: nothing else." },
     { "missing", FIELD_CHOICE, DEST(missing), .names = DATA_MISSING_NAMES, .nnames = MISSING_COUNT,
       .nworking = MISSING_COUNT, .fallback = "error",
       .help =
-          "csv: an example that lacks a value in a column without `default` is an error, is left out (`drop`), or "
+          "csv, jsonl: an example that lacks a value in a column without `default` is an error, is left out (`drop`), "
+          "or "
           "gets the `mean` or the most frequent value (`mode`) of the column in `data.train`. A column can have its "
           "own `missing`." },
     { "columns", FIELD_LIST, DEST(columns), .type_text = "list of columns", .fallback_text = "all columns, as numbers",
-      .help = "The feature columns, in this order. csv: `{name: age, type: float}`; types are float, int, category "
+      .help = "The feature columns, in this order. csv and jsonl: `{name: age, type: float}`; types are float, int, "
+              "category "
               "(with a `vocabulary`, a list or `auto`, and `encoding`: `one_hot`, a number 0 or 1 for each word, or "
               "`int`, the word's "
               "number; with `numOovIndices: 1` other words count as the first one, 0; with `numBins` instead of a "
@@ -100,27 +108,33 @@ static const struct field ROWS[] = {
               "`format`) and text (with a `vocabulary` and `outputSequenceLength`, as Keras's `TextVectorization`). "
               "float and int with `binBoundaries` or `numBins`, and `encoding`, are ranges, as of Keras's "
               "`Discretization`. "
+              "jsonl: `product.category` is a key of the object `product`, and `shape` describes a list of numbers. "
               "tfrecord: `{name: image, type: float, shape: [28, 28]}`; "
               "types are float, int64, bytes, and image (PNG or JPEG). "
               "`default` replaces a missing value." },
     { "dropColumns", FIELD_LIST, DEST(drop_columns), .type_text = "list of names",
-      .help = "csv: all columns except these are features, in the order of the file; `columns` then only describes "
-              "them." },
+      .help =
+          "csv, jsonl: all columns except these are features, in the order of the file; `columns` then only describes "
+          "them." },
     { "inputs", FIELD_OWN, .type_text = "map of names or lists of names",
       .fallback_text = "each input is the column of its name",
-      .help = "csv, tfrecord: the columns of each input of a model with several, such as `{wide: [age], deep: [age, "
-              "hours]}`." },
-    { "label", FIELD_OWN, .type_text = "name or number, a list, or a map of them",
-      .fallback_text = "the last column; tfrecord: `label`; cifar: `fine`; images: the directories",
       .help =
-          "csv: the column of labels, by name or by number (from 0; -1 is the last). tfrecord: the feature's name. "
+          "csv, jsonl, tfrecord: the columns of each input of a model with several, such as `{wide: [age], deep: [age, "
+          "hours]}`." },
+    { "label", FIELD_OWN, .type_text = "name or number, a list, or a map of them",
+      .fallback_text = "the last column; jsonl, tfrecord: `label`; cifar: `fine`; images: the directories",
+      .help =
+          "csv: the column of labels, by name or by number (from 0; -1 is the last). jsonl: the key. tfrecord: the "
+          "feature's "
+          "name. "
           "cifar: `fine` or `coarse`, which only CIFAR-100 has. images: only `\"\"`, for no labels. "
           "With a list, such as `[price, rent]`, the label of an example is all these numbers, in this order. For a "
           "model with several outputs: a map, such as `{price: price, kind: species}`, or the columns with the "
           "outputs' names." },
     { "sampleWeight", FIELD_OWN, .type_text = "name, number or path",
       .help = "Keras's `sample_weight`: how much each example counts in the loss and in `compile.weightedMetrics`. "
-              "csv: a column, by name or by number; tfrecord: a feature, one number, that `columns` lists; idx, npy: a "
+              "csv: a column, by name or by number; jsonl: a key; tfrecord: a feature, one number, that `columns` "
+              "lists; idx, npy: a "
               "file with a number for each example; npz: an array of the file. 0 or more." },
     { "maxUnpackedBytes", FIELD_INT, DEST(max_unpacked), .min = 1, .max = INT64_MAX,
       .fallback_text = "the larger of 100 times its size and 256 MiB",
@@ -214,7 +228,7 @@ static int add_na_value(struct data_spec *d, const struct node *n, struct err *e
 static int read_na_values(struct data_spec *d, const struct node *n, struct err *e)
 {
     struct node values = node_get(n, "naValues");
-    for (size_t i = 0; !node_present(&values) && i < COUNT_OF(NA_VALUES); i++)
+    for (size_t i = 0; !node_present(&values) && d->format != DATA_JSONL && i < COUNT_OF(NA_VALUES); i++)
         strlist_add(&d->na_values, NA_VALUES[i]);
     if (!node_present(&values))
         return 0;
@@ -242,6 +256,8 @@ static int add_label(struct data_spec *d, const struct node *n, struct err *e)
 {
     char text[COLUMN_NUMBER_MAX];
     const char *name;
+    if (json_is_integer(n->v) && d->format == DATA_JSONL)
+        return node_error(n, e, "must be the name of a key: the values of a JSON object have no places");
     if (data_parts_column(n, text, &name, e) < 0)
         return -1;
     if (data_spec_has_label(d, name))
@@ -339,7 +355,8 @@ static const struct {
 } BELONGS[] = {
     { "features", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ },
     { "labels", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ },
-    { "files", 1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_TFRECORD | 1u << DATA_NPZ | 1u << DATA_IMAGES },
+    { "files",
+      1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD | 1u << DATA_NPZ | 1u << DATA_IMAGES },
     { "directory", 1u << DATA_IMAGES },
     { "imageSize", 1u << DATA_IMAGES },
     { "colorMode", 1u << DATA_IMAGES },
@@ -352,13 +369,14 @@ static const struct {
     { "decimal", 1u << DATA_CSV },
     { "thousands", 1u << DATA_CSV },
     { "skipRows", 1u << DATA_CSV },
-    { "naValues", 1u << DATA_CSV },
-    { "missing", 1u << DATA_CSV },
-    { "columns", 1u << DATA_CSV | 1u << DATA_TFRECORD },
-    { "dropColumns", 1u << DATA_CSV },
-    { "label", 1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_TFRECORD | 1u << DATA_IMAGES },
-    { "inputs", 1u << DATA_CSV | 1u << DATA_TFRECORD },
-    { "sampleWeight", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ | 1u << DATA_CSV | 1u << DATA_TFRECORD },
+    { "naValues", 1u << DATA_CSV | 1u << DATA_JSONL },
+    { "missing", 1u << DATA_CSV | 1u << DATA_JSONL },
+    { "columns", 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD },
+    { "dropColumns", 1u << DATA_CSV | 1u << DATA_JSONL },
+    { "label", 1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD | 1u << DATA_IMAGES },
+    { "inputs", 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD },
+    { "sampleWeight",
+      1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ | 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD },
 };
 
 static bool takes(const struct data_spec *d, const char *key)

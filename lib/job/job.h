@@ -37,7 +37,12 @@ bool restart_wanted(enum restart_policy p, int exit_code);
  * bounded. */
 enum { MODEL_LAYERS_MAX = 5000 };
 
-enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ, DATA_CIFAR, DATA_IMAGES };
+enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ, DATA_CIFAR, DATA_IMAGES, DATA_JSONL };
+/* A record has fields, which are texts, numbers or missing: csv and jsonl, with the same columns. */
+static inline bool data_has_fields(enum data_format f)
+{
+    return f == DATA_CSV || f == DATA_JSONL;
+}
 enum data_encoding { ENCODING_AUTO, ENCODING_UTF8, ENCODING_UTF16, ENCODING_LATIN1 };
 /* Limits of the images of files, and of what they become. */
 enum { IMAGE_SIDE_MAX = 65535, IMAGE_PIXELS_MAX = 1 << 26 };
