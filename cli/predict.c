@@ -386,7 +386,7 @@ int predict_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
         OPT_STR("output", NULL, "FILE", &w.file, "output file (default: -, standard output); it is complete or absent"),
         OPT_STR("format", NULL, "FORMAT", &w.format_name,
                 PREDICTION_NAMES ": (default: by the extension of FILE, else csv)"),
-        OPT_STR("id", NULL, "COLUMN", &w.id, "csv: this column of FILE goes before the outputs; images: path"),
+        OPT_STR("id", NULL, "COLUMN", &w.id, "csv, jsonl: this column of FILE goes before the outputs; images: path"),
         OPT_BOOL("classes", &w.classes, "the most probable class and its probability, in place of the outputs"),
         COMMON_OPTS(a),
         OPT_END,

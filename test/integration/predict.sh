@@ -308,6 +308,52 @@ EOF
         problem "predictions have the error $(cat "$dir/mse"), the run's loss is $(final "$dir/csv" loss)"
 }
 
+test_json_lines_are_the_same_data_as_csv() { # the same words, the same order, so the same weights
+    local format kind columns
+    awk -v csv="$dir/t.csv" -v jsonl="$dir/t.jsonl" 'BEGIN {
+        print "id,text,kind,stars,good" >csv
+        split("fine bad dull great poor", word); split("shoes hats", kinds)
+        for (i = 0; i < 60; i++) {
+            text = word[i % 5 + 1] ", " word[i * 7 % 3 + 1]; kind = kinds[i % 3 % 2 + 1]; good = i % 5 == 0 || i % 5 == 3
+            stars = i % 9 == 4 ? "" : i % 4 + 0.5
+            printf "r%d,\"%s\",%s,%s,%d\n", i, text, kind, stars, good >csv
+            field = stars != "" ? ", \"stars\": " stars : i % 2 ? ", \"stars\": null" : ""
+            printf "{\"id\": \"r%d\", \"product\": {\"kind\": \"%s\"}, \"good\": %d%s, \"text\": \"%s\"}\n", i, kind, good, field, text >jsonl
+        }
+    }'
+    for format in csv jsonl; do
+        kind=kind
+        [ $format = jsonl ] && kind=product.kind
+        columns="{name: text, type: text, vocabulary: auto, outputSequenceLength: 4, encoding: int},
+          {name: $kind, type: category, vocabulary: auto, encoding: one_hot}, {name: stars, type: float, missing: mean}"
+        cat >"$dir/$format.yaml" <<EOF
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: reviews}
+spec:
+  model: {layers: [Dense: {units: 8, activation: relu}, Dense: {units: 2, activation: softmax}]}
+  compile: {optimizer: {Adam: {learning_rate: 0.1}}, loss: sparse_categorical_crossentropy, metrics: [accuracy]}
+  data: {train: {format: $format, files: [t.$format], label: good, columns: [$columns]}}
+  fit: {epochs: 3, batchSize: 7, seed: 1, validationSplit: 0.2}
+EOF
+        want_exit 0 trainyard run "$dir/$format.yaml" --data-dir "$dir" --output-dir "$dir/$format" || return
+        want_exit 0 trainyard evaluate "$dir/$format" --data-dir "$dir" --json || return
+        want_line "\"loss\":$(final "$dir/$format" loss),"
+        want_exit 0 trainyard predict "$dir/$format" "$dir/t.$format" --id id -o "$dir/$format.out.csv" || return
+    done
+    [ -n "$(hash_of csv)" ] && [ "$(hash_of csv)" = "$(hash_of jsonl)" ] || wrong "csv and jsonl give other weights"
+    cmp "$dir/csv.out.csv" "$dir/jsonl.out.csv" || wrong "csv and jsonl give other predictions"
+    grep -q '^r59,' "$dir/jsonl.out.csv" || problem "no ids: $(head -n 3 "$dir/jsonl.out.csv")"
+    sed 's/, "good": [01]//' "$dir/t.jsonl" | gzip -c >"$dir/new.jsonl.gz" # no labels
+    want_exit 0 trainyard predict "$dir/jsonl" "$dir/new.jsonl.gz" --id id -o "$dir/new.out.csv" || return
+    cmp "$dir/new.out.csv" "$dir/jsonl.out.csv" || wrong "the label changes the predictions"
+    want_exit 2 trainyard predict "$dir/jsonl" "$dir/t.jsonl" --id idd
+    want_line "t.jsonl has no key 'idd'; did you mean 'id'"
+    printf '{"id": "r0", "text": "fine", "product": {"kind": "hats"}, "stars": "3"}\n' >"$dir/wrong.jsonl"
+    want_exit 2 trainyard predict "$dir/jsonl" "$dir/wrong.jsonl"
+    want_line "wrong.jsonl:1:68: column 'stars': this is a text, not a number"
+}
+
 test_predict_needs_no_keras_file() { # the run's folder is enough
     want_exit 0 run --set fit.epochs=1 || return
     cp "$dir/run/model.json" "$dir/model.json"

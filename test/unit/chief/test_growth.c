@@ -283,6 +283,25 @@ static void csv_rows(size_t n, struct buf *out)
     repeat(out, n, "1.5,\"2\",0\n\n");
 }
 
+static void read_jsonl(const char *text, size_t len)
+{
+    growth_open_data("{format: jsonl, files: t, dropColumns: [b]}", text, len);
+}
+
+static void jsonl_rows(size_t n, struct buf *out)
+{
+    repeat(out, n, "{\"a\": 1.5, \"label\": 0, \"b\": {\"c\": [null]}}\n\n");
+}
+
+static void jsonl_keys(size_t n, struct buf *out)
+{
+    for (int row = 0; row < 2; row++) {
+        buf_char(out, '{');
+        number(out, n, "\"name", "\": 0.25, ");
+        buf_str(out, "\"b\": {}, \"label\": 1}\n");
+    }
+}
+
 static int count_bytes(void *user, const void *data, size_t n, struct err *e)
 {
     (void)data, (void)e;
@@ -590,6 +609,8 @@ static const struct growth GROWTH[] = {
     { "TF_CONFIG lists", 2400, tf_config_dense, read_tf_config },
     { "TF_CONFIG maps", 2400, tf_config_sparse, read_tf_config },
     { "csv rows", 8000, csv_rows, read_csv },
+    { "jsonl rows", 8000, jsonl_rows, read_jsonl },
+    { "jsonl keys", 8000, jsonl_keys, read_jsonl },
     { "csv in UTF-16", 200000, utf16_text, read_utf16 },
     { "csv in Latin-1", 200000, latin1_text, read_latin1 },
     { "csv columns", 8000, csv_columns, read_csv },

@@ -209,6 +209,19 @@ static inline void make_csv(int64_t first, int64_t n, struct buf *b)
                    i % 5 == 0 ? "\r\n" : "\n");
 }
 
+/* The order of keys alternates, and some examples have another key. */
+static inline void make_jsonl(int64_t first, int64_t n, struct buf *b)
+{
+    for (int64_t i = first; i < first + n; i++)
+        if (i % 2 == 0)
+            buf_printf(b, "{\"a\": %.2f, \"the class\": %d, \"b\": {\"c\": %.2f}, \"d\": %.9g}%s",
+                       (double)example_x(i, 0), example_y(i), (double)example_x(i, 1), (double)example_x(i, 2),
+                       i % 5 == 0 ? "\r\n" : "\n");
+        else
+            buf_printf(b, "{\"z\":[{}],\"d\":%.9g,\"b\":{\"c\":%.2f},\"the class\":%d,\"a\":%.2f}\n\n",
+                       (double)example_x(i, 2), (double)example_x(i, 1), example_y(i), (double)example_x(i, 0));
+}
+
 /* Packed and unpacked lists alternate, and so does the map's order: all are legal. */
 static inline void make_tfrecord(int64_t first, int64_t n, struct buf *b)
 {

@@ -66,6 +66,14 @@ static void put_csv_gzip(const struct folder *f)
 {
     put_three(f, make_csv, put_gzip, ".gz");
 }
+static void put_jsonl(const struct folder *f)
+{
+    put_three(f, make_jsonl, put_file, "");
+}
+static void put_jsonl_gzip(const struct folder *f)
+{
+    put_three(f, make_jsonl, put_gzip, ".gz");
+}
 static void put_tfrecord(const struct folder *f)
 {
     put_three(f, make_tfrecord, put_file, "");
@@ -88,6 +96,8 @@ static void put_npz_compressed(const struct folder *f)
 }
 
 #define NPZ_SPEC "format: npz\nfiles: t.npz\nfeatures: x_train\nlabels: y_train\n"
+#define JSONL_SPEC                                                                                                     \
+    "format: jsonl\nfiles: part-*\nlabel: the class\ncolumns: [{name: a}, {name: b.c}, {name: d, type: float}]\n"
 #define TFRECORD_SPEC                                                                                                  \
     "format: tfrecord\nfiles: part-*\n"                                                                                \
     "columns: [{name: x, type: float, shape: [3]}, {name: label, type: int64}]\n"
@@ -102,6 +112,8 @@ static const struct {
     { "npy in Fortran order", put_npy_fortran, "format: npy\nfeatures: x\nlabels: y\n" },
     { "csv", put_csv, "format: csv\nfiles: part-*\nlabel: the class\n" },
     { "csv.gz", put_csv_gzip, "format: csv\nfiles: [part-0, part-1.gz, part-2*]\nlabel: 2\n" },
+    { "jsonl", put_jsonl, JSONL_SPEC },
+    { "jsonl.gz", put_jsonl_gzip, JSONL_SPEC },
     { "tfrecord", put_tfrecord, TFRECORD_SPEC },
     { "tfrecord.gz", put_tfrecord_gzip, TFRECORD_SPEC },
     { "tfrecord zlib", put_tfrecord_zlib, TFRECORD_SPEC },
@@ -296,7 +308,8 @@ START_TEST(only_what_must_be_parsed_is_prefetched)
     AUTO_FINI(opened) o = open_format(_i);
     AUTO(loader) *l = NULL;
     struct batch b;
-    bool parsed = strstr(FORMATS[_i].spec, "csv") != NULL || strstr(FORMATS[_i].spec, "tfrecord") != NULL;
+    bool parsed = strstr(FORMATS[_i].spec, "csv") != NULL || strstr(FORMATS[_i].spec, "jsonl") != NULL ||
+                  strstr(FORMATS[_i].spec, "tfrecord") != NULL;
     new_loader(o.d, 100, true, &l);
     ck_assert(loader_prefetches(l) == parsed);
     bool seen = false; /* a thread needs a moment to take its name */
