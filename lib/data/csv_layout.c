@@ -174,7 +174,10 @@ static int take_nameless(const struct csv_layout *l, const struct csv_record *r,
 {
     struct text_field rest;
     const unsigned char *at = *p;
-    *ret_ends = text_field(p, csv_end_of(r->file), l->dialect.delimiter, &rest) == TEXT_LAST;
+    enum text_result more = text_field(p, csv_end_of(r->file), l->dialect.delimiter, &rest);
+    if (more > TEXT_LAST)
+        return csv_quote_error(r->file, *p, more, e);
+    *ret_ends = more == TEXT_LAST;
     rest = text_trim(rest);
     if (*ret_ends && rest.p < rest.end)
         return csv_error_at(
