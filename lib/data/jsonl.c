@@ -85,12 +85,11 @@ static void write_value(const struct jsonl_found *f, struct buf *ret)
 
 static bool is_missing(const struct csv_layout *l, const struct jsonl_found *f)
 {
-    struct text_field text = { .p = f->p + 1, .end = f->end - 1 };
     if (f->p == NULL || *f->p == 'n')
         return true;
     if (*f->p != '"')
         return false;
-    text = text_trim(text);
+    const struct text_field text = text_trim((struct text_field){ .p = f->p + 1, .end = f->end - 1 });
     return csv_dialect_missing(&l->dialect, &text);
 }
 
@@ -101,6 +100,11 @@ static int wrong_type(const struct csv_place *place, struct err *e)
         return csv_error_at(place->file, place->at, e,
                             "column '%s': this is a text, not a number: write numbers without quotes, or describe the "
                             "column with type: category or type: text",
+                            c->name);
+    if (c->type == COLUMN_DATE && c->shape.rank == 0 && *place->at != '{' && *place->at != '[')
+        return csv_error_at(place->file, place->at, e,
+                            "column '%s': this is not a text such as \"2020-01-31\"; pandas writes dates so with "
+                            "to_json(..., date_format='iso')",
                             c->name);
     if (*place->at == '{')
         return csv_error_at(place->file, place->at, e,
@@ -124,7 +128,8 @@ static int visit_value(const struct csv_layout *l, const struct jsonl_found *f, 
     if (place->missing && (f->p == NULL || is_number(c) || *f->p == 'n'))
         return visit->value(visit->user, place, &field, e);
     bool list = *f->p == '[', string = *f->p == '"';
-    if (*f->p == '{' || list != (c->shape.rank > 0) || (string && is_number(c)))
+    bool no_date = c->type == COLUMN_DATE && c->format == NULL && !string; /* a format may be that of a number: %Y */
+    if (*f->p == '{' || list != (c->shape.rank > 0) || (string && is_number(c)) || no_date)
         return wrong_type(place, e);
     field = (struct text_field){ .p = f->p + string, .end = f->end - string };
     bool word = c->type == COLUMN_CATEGORY || c->type == COLUMN_TEXT;

@@ -26,7 +26,8 @@ static void compare(const uint8_t *data, size_t size)
     struct err e = { .code = ERR_NONE };
     json_auto_t *v = NULL;
     struct file_map map = { .data = data, .size = size };
-    struct data_file file = { .path = "fuzz", .map = &map };
+    char path[] = "fuzz";
+    struct data_file file = { .path = path, .map = &map };
     AUTO_FINI(jsonl_scan) s = { .file = &file, .p = data, .end = data + size, .path = BUF_INIT };
     bool taken = memchr(data, '\n', size) == NULL && jsonl_scan_record(&s, &e) == 0;
     if (taken && json_parse_any((const char *)data, size, "fuzz", &v, &e) < 0 && strstr(e.msg, "too big") == NULL &&
