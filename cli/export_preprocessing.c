@@ -178,6 +178,11 @@ static int add_to_port(struct outer_model *o, struct port_part *port, const char
         return err_set(e, ERR_INPUT,
                        "--preprocessing: column '%s' is of type %s, which no layer of Keras reads; " OTHERWISE, column,
                        column_type(f->item));
+    if (json_object_get(f->item, "shape") != NULL)
+        return err_set(e, ERR_INPUT,
+                       "--preprocessing: column '%s' is a list of numbers, and only columns of one value become "
+                       "inputs; " OTHERWISE,
+                       column);
     if (column_has_empty_word(f->item))
         return err_set(e, ERR_INPUT,
                        "--preprocessing: the vocabulary of column '%s' has an empty word, which Keras allows only "
@@ -439,10 +444,11 @@ static int build_outer_model(struct outer_model *o, struct preprocessing *ret, s
 int preprocessing_make(const struct trained_on *trained, struct preprocessing *ret, struct err *e)
 {
     AUTO_FINI(outer_model) o = { .trained = trained, .data = &trained->job->train, .layers = json_array() };
-    if (!o.data->present || o.data->format != DATA_CSV)
-        return err_set(e, ERR_INPUT,
-                       "--preprocessing: the run's data are not csv (format: %s), and only the columns of csv become "
-                       "layers; " OTHERWISE,
-                       column_text(o.data->node.v, "format", "none"));
+    if (!o.data->present || !data_has_fields(o.data->format))
+        return err_set(
+            e, ERR_INPUT,
+            "--preprocessing: the run's data are not csv or jsonl (format: %s), and only the columns of these "
+            "become layers; " OTHERWISE,
+            column_text(o.data->node.v, "format", "none"));
     return build_outer_model(&o, ret, e);
 }

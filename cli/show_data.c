@@ -27,11 +27,6 @@ struct look {
     int64_t rows, limit;
 };
 
-static const char *const FORMATS[] = {
-    [DATA_IDX] = "idx",     [DATA_CSV] = "csv",       [DATA_NPY] = "npy",          [DATA_NPZ] = "npz",
-    [DATA_CIFAR] = "cifar", [DATA_IMAGES] = "images", [DATA_TFRECORD] = "tfrecord"
-};
-
 /* ---- the lines at the top ---- */
 
 static void name_parts(const struct data_parts *parts, const char *one, struct strlist *names)
@@ -127,7 +122,8 @@ static int add_lines(const struct describe_options *o, const struct dataset *d, 
     if (o->spec->format == DATA_IMAGES && o->spec->images.directory != NULL)
         add_line(lines, "images, 1 directory: %s", clean.data);
     else
-        add_line(lines, "%s, %zu file%s: %s", FORMATS[o->spec->format], names.n, names.n == 1 ? "" : "s", clean.data);
+        add_line(lines, "%s, %zu file%s: %s", DATA_FORMAT_NAMES[o->spec->format], names.n, names.n == 1 ? "" : "s",
+                 clean.data);
     add_example(d, what, lines);
     dataset_left_out(d, lines);
     if (data_view_many_values(what))

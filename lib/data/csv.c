@@ -1,16 +1,14 @@
 /* CSV (RFC 4180) and JSON Lines: one record a line, read through an index (indexed.h). The pass that makes the index
  * decodes every record, so a bad field in the last line is found before training begins. It also determines whether a
  * label column without a type holds class numbers (all whole), and passes over the records that the job leaves out. */
-#include <float.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/rng.h"
 #include "data/column_row.h"
 #include "data/csv_layout.h"
-#include "data/date.h"
+#include "data/csv_value.h"
 #include "data/indexed.h"
 #include "data/jsonl.h"
 #include "data/values.h"
@@ -54,68 +52,21 @@ static int take_missing(const struct csv_place *place, const struct text_field *
     return place->column->missing == MISSING_DROP ? 1 : csv_no_value(place, field, e);
 }
 
-/* Any word has a hash, and so any length. */
-static double hash_word(const struct data_column *c, const struct text_field *field)
-{
-    size_t size = (size_t)(field->end - field->p) + 1;
-    auto_free char *word = xmalloc(size);
-    text_copy(field, word, size);
-    return (double)column_word(c, word);
-}
-
-static bool find_word(const struct csv_dialect *d, const struct data_column *c, const struct text_field *field,
-                      double *ret)
-{
-    if (c->hash_bins > 0) {
-        *ret = csv_dialect_missing(d, field) ? -1 : hash_word(c, field);
-        return *ret >= 0;
-    }
-    char word[VOCABULARY_WORD_MAX + 1];
-    *ret = text_copy(field, word, sizeof(word)) ? (double)column_word(c, word) : -1;
-    return *ret >= 0;
-}
-
-/* What a field of text counts as. 1: as take_missing(). */
-static int take_text_value(const struct csv *c, const struct csv_place *place, const struct text_field *raw,
-                           struct column_value *ret, struct err *e)
+/* What a field counts as. 1: as take_missing(). */
+static int take_field(const struct csv *c, const struct csv_place *place, const struct text_field *raw,
+                      struct column_value *ret, struct err *e)
 {
     const char *fallback = place->column->fallback_text;
     struct text_field field = text_trim(*raw);
+    enum csv_found found = csv_value(&c->layout.dialect, place, raw, &ret->number);
     ret->text = *raw;
-    if (!place->missing && !csv_dialect_missing(&c->layout.dialect, &field))
-        return 0;
-    if (fallback != NULL) {
+    if (found == CSV_NO_VALUE)
+        return csv_bad_value(&c->layout.dialect, place, &field, e);
+    if (found == CSV_MISSING && fallback != NULL) {
         const unsigned char *p = (const unsigned char *)fallback;
         ret->text = (struct text_field){ .p = p, .end = p + strlen(fallback) };
     }
-    return take_missing(place, &field, &ret->number, e);
-}
-
-/* The number that a field counts as. 1: as take_missing(). */
-static int take_number(const struct csv *c, const struct csv_place *place, const struct text_field *raw, double *ret,
-                       struct err *e)
-{
-    const struct data_column *column = place->column;
-    struct text_field field = text_trim(*raw);
-    double v = 0;
-    if (place->missing || (field.p == field.end && column->has_default))
-        return take_missing(place, &field, ret, e);
-    bool number = column->type == COLUMN_FLOAT || column->type == COLUMN_INT;
-    bool found = number                        ? csv_dialect_number(&c->layout.dialect, &field, &v)
-                 : column->type == COLUMN_DATE ? date_parse(&field, column->format, &v)
-                                               : find_word(&c->layout.dialect, column, &field, &v);
-    bool missing = found ? number && csv_dialect_missing_number(&c->layout.dialect, v)
-                         : csv_dialect_missing(&c->layout.dialect, &field);
-    if (missing)
-        return take_missing(place, &field, ret, e);
-    if (!found && column->oov > 0) {
-        *ret = (double)column->mask;
-        return 0;
-    }
-    if (!found || (number && fabs(v) > (double)FLT_MAX) || (column->type == COLUMN_INT && v != floor(v)))
-        return csv_bad_value(&c->layout.dialect, place, &field, e);
-    *ret = v;
-    return 0;
+    return found == CSV_MISSING ? take_missing(place, &field, &ret->number, e) : 0;
 }
 
 /* What a record holds. */
@@ -152,8 +103,7 @@ static int take_value(void *user, const struct csv_place *place, const struct te
     struct column_value v = { .number = 0 };
     if (column->shape.rank > 0)
         return take_list(place, field, row, e);
-    int rc = column->type == COLUMN_TEXT ? take_text_value(c, place, field, &v, e)
-                                         : take_number(c, place, field, &v.number, e);
+    int rc = take_field(c, place, field, &v, e);
     if (rc != 0)
         return rc;
     if (column->is_weight && !(v.number >= 0))

@@ -210,7 +210,7 @@ static int read_record(const struct csv_layout *l, const struct data_file *f, co
         more = text_field(p, csv_end_of(f), l->dialect.delimiter, &field);
         if (more > TEXT_LAST)
             return csv_quote_error(f, *p, more, e);
-        int rc = place.column->used ? visit->value(visit->user, &place, &field, e) : 0;
+        int rc = place.column->used || visit->all ? visit->value(visit->user, &place, &field, e) : 0;
         if (rc < 0)
             return -1;
         left_out |= rc;

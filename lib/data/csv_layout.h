@@ -36,7 +36,8 @@ const unsigned char *csv_layout_skip(const struct csv_layout *l, const struct da
 
 /* What is done with the fields of a record. */
 struct csv_visit {
-    /* The field of a column that is used: 0, 1: the record lacks a value and is left out, or -1. */
+    bool all; /* csv: also of the columns that are not used */
+    /* The field of a column: 0, 1: the record lacks a value and is left out, or -1. */
     int (*value)(void *user, const struct csv_place *place, const struct text_field *field, struct err *e);
     void *user;
 };

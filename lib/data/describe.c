@@ -248,15 +248,15 @@ int describe_dataset(const struct dataset *d, const struct describe_options *o, 
                      struct err *e)
 {
     AUTO_FINI(example_chunk) c = { .r = NULL };
-    bool is_csv = o->spec->format == DATA_CSV;
+    bool has_fields = data_has_fields(o->spec->format);
     if (chunk_init(&c, d, e) < 0)
         return -1;
     describe_sizes(d, &c, o, ret);
-    if (!is_csv)
+    if (!has_fields)
         describe_parts(c.r, ret);
     else if (describe_csv(o, o->limit, ret, e) < 0)
         return -1;
-    if (describe_examples(d, &c, !is_csv, ret, e) < 0)
+    if (describe_examples(d, &c, !has_fields, ret, e) < 0)
         return -1;
     return describe_first(d, &c, ret, e);
 }

@@ -2,10 +2,10 @@
  * most frequent texts. Columns that the job does not use are described, too: as numbers if all their values are. */
 #include <string.h>
 
-#include "data/csv_cause.h"
 #include "data/csv_layout.h"
-#include "data/date.h"
+#include "data/csv_value.h"
 #include "data/describe_internal.h"
+#include "data/jsonl.h"
 #include "data/tokens.h"
 
 struct csv_counter { /* of a column */
@@ -51,21 +51,6 @@ static void count_tokens(struct csv_counter *c, const struct text_field *raw)
     moments_add(&c->to->numbers, (double)n);
 }
 
-static void take_text(struct csv_counter *c, const struct csv_dialect *d, const struct text_field *raw)
-{
-    struct text_field field = text_trim(*raw);
-    if (csv_dialect_missing(d, &field))
-        c->to->missing++;
-    else
-        count_tokens(c, raw);
-}
-
-static bool is_word(const struct data_column *c, const struct text_field *field)
-{
-    char word[VOCABULARY_WORD_MAX + 1];
-    return text_copy(field, word, sizeof(word)) && column_word(c, word) >= 0;
-}
-
 static void count_value(struct csv_counter *c, const struct text_field *field, bool is_number, double v)
 {
     c->to->count++;
@@ -77,68 +62,61 @@ static void count_value(struct csv_counter *c, const struct text_field *field, b
         c->to->has_numbers = false;
 }
 
-/* As csv.c judges it. The texts of a column that is not used may be anything. */
-static int take_field(struct csv_counter *c, const struct csv_dialect *d, const struct csv_place *place,
-                      const struct text_field *field, struct err *e)
+/* A list of numbers (JSON Lines): all of them. */
+static int take_list(struct csv_counter *c, const struct csv_place *place, const struct text_field *field,
+                     struct err *e)
 {
-    const struct data_column *column = c->column;
-    bool words = column->type == COLUMN_CATEGORY, date = column->type == COLUMN_DATE, is_number = false, found;
-    double v = 0;
-    if (column->hash_bins > 0)
-        found = !csv_dialect_missing(d, field);
-    else if (words)
-        found = is_word(column, field);
-    else
-        found = is_number = date ? date_parse(field, column->format, &v) : csv_dialect_number(d, field, &v);
-    bool gap = field->p == field->end && column->has_default;
-    if (gap || (found ? is_number && !date && csv_dialect_missing_number(d, v) : csv_dialect_missing(d, field))) {
+    auto_free double *v = xcalloc(c->column->count, sizeof(*v));
+    if (place->missing) {
         c->to->missing++;
         return 0;
     }
-    if (!found && column->used && !(words && column->oov > 0))
-        return csv_bad_value(d, place, field, e);
-    count_value(c, field, is_number, v);
+    if (jsonl_numbers(place, field, v, e) < 0)
+        return -1;
+    c->to->count++;
+    for (size_t i = 0; i < c->column->count; i++)
+        moments_add(&c->to->numbers, v[i]);
+    return 0;
+}
+
+/* The texts of a column that is not used may be anything. */
+static int take_value(void *user, const struct csv_place *place, const struct text_field *raw, struct err *e)
+{
+    const struct csv_counting *counting = user;
+    const struct data_column *column = place->column;
+    struct csv_counter *c = &counting->of[column - counting->layout->columns.c];
+    struct text_field field = text_trim(*raw);
+    double v = 0;
+    if (column->shape.rank > 0)
+        return take_list(c, place, raw, e);
+    enum csv_found found = csv_value(&counting->layout->dialect, place, raw, &v);
+    if (found == CSV_NO_VALUE && column->used)
+        return csv_bad_value(&counting->layout->dialect, place, &field, e);
+    if (found == CSV_MISSING)
+        c->to->missing++;
+    else if (column->type == COLUMN_TEXT)
+        count_tokens(c, raw);
+    else
+        count_value(c, &field, found == CSV_VALUE && column->type != COLUMN_CATEGORY, v);
     return 0;
 }
 
 /* ---- the pass ---- */
 
-static int take_row(const struct csv_counting *counting, const struct data_file *f, const unsigned char **p,
-                    struct err *e)
+static int take_file(struct csv_counting *counting, const struct data_file *f, struct err *e)
 {
+    const struct csv_visit visit = { .all = true, .value = take_value, .user = counting };
     const struct csv_layout *layout = counting->layout;
-    const struct csv_record record = { .file = f, .start = *p };
-    enum text_result more = TEXT_MORE;
-    for (size_t i = 0; i < layout->columns.n; i++) {
-        const struct csv_place place = { .file = f, .at = *p, .column = &layout->columns.c[i] };
-        struct text_field field;
-        if (more == TEXT_LAST)
-            return csv_layout_wrong_count(layout, &record, e);
-        more = text_field(p, csv_end_of(f), layout->dialect.delimiter, &field);
-        if (more > TEXT_LAST)
-            return csv_quote_error(f, *p, more, e);
-        if (layout->columns.c[i].type == COLUMN_TEXT) {
-            take_text(&counting->of[i], &layout->dialect, &field);
-            continue;
-        }
-        field = text_trim(field);
-        if (take_field(&counting->of[i], &layout->dialect, &place, &field, e) < 0)
-            return -1;
-    }
-    return csv_layout_end(layout, &record, p, more, e);
-}
-
-static int take_file(const struct csv_counting *counting, const struct data_file *f, struct err *e)
-{
     struct data_description *ret = counting->ret;
     const unsigned char *p;
-    if (csv_layout_begin(counting->layout, f, &p, e) < 0)
+    if (csv_layout_begin(layout, f, &p, e) < 0)
         return -1;
-    while ((counting->limit == 0 || ret->rows < counting->limit) && (p = text_record(p, csv_end_of(f))) < csv_end_of(f))
-        if (take_row(counting, f, &p, e) < 0)
+    while ((counting->limit == 0 || ret->rows < counting->limit) &&
+           (p = csv_layout_next(layout, f, p)) < csv_end_of(f)) {
+        if (csv_layout_record(layout, f, &p, &visit, e) < 0)
             return -1;
-        else
-            ret->rows++;
+        ret->rows++;
+    }
     return 0;
 }
 
@@ -191,6 +169,8 @@ static void begin_columns(const struct csv_counting *counting)
     ret->columns = xcalloc(columns->n, sizeof(*ret->columns));
     for (size_t i = 0; i < columns->n; i++) {
         const struct data_column *c = &columns->c[i];
+        if (!c->used && counting->layout->json) /* its values are not visited */
+            continue;
         struct described_column *to = &ret->columns[ret->n++];
         to->name = xstrdup(c->name);
         to->role = c->is_label ? "label" : c->is_weight ? "weight" : c->used ? "feature" : "unused";
@@ -213,14 +193,15 @@ static void name_classes(const struct csv_layout *layout, struct data_descriptio
         strlist_add(&ret->class_names, word->key);
 }
 
-static int count_files(const struct data_files *files, const struct csv_counting *counting, struct err *e)
+static int count_files(const struct data_files *files, struct csv_counting *counting, struct err *e)
 {
     begin_columns(counting);
     for (size_t i = 0; i < files->n; i++)
         if (take_file(counting, &files->file[i], e) < 0)
             return -1;
     for (size_t i = 0; i < counting->layout->columns.n; i++)
-        finish_column(&counting->of[i]);
+        if (counting->of[i].to != NULL)
+            finish_column(&counting->of[i]);
     name_classes(counting->layout, counting->ret);
     return 0;
 }
@@ -229,10 +210,10 @@ static int describe_files(const struct data_place *at, const struct data_files *
                           struct data_description *ret, struct err *e)
 {
     AUTO_FINI(csv_layout) layout = { .header = false };
-    if (csv_layout_open(at, &files->file[0], &layout, e) < 0)
+    if (csv_layout_open(at, files, &layout, e) < 0)
         return -1;
     auto_free struct csv_counter *of = xcalloc(layout.columns.n, sizeof(*of));
-    const struct csv_counting counting = { .layout = &layout, .of = of, .limit = limit, .ret = ret };
+    struct csv_counting counting = { .layout = &layout, .of = of, .limit = limit, .ret = ret };
     int rc = count_files(files, &counting, e);
     for (size_t i = 0; i < layout.columns.n; i++)
         map_fini(&of[i].texts);

@@ -9,9 +9,9 @@
 
 #define DEST(member) .offset = offsetof(struct data_spec, member), .size = sizeof(((struct data_spec *)NULL)->member)
 
-static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz", "cifar", "images", "jsonl" };
+const char *const DATA_FORMAT_NAMES[] = { "idx", "csv", "npy", "tfrecord", "npz", "cifar", "images", "jsonl" };
 static const char *const CIFAR_LABELS[] = { "fine", "coarse" };
-static const char *const LABEL_FALLBACK[COUNT_OF(FORMATS)] = {
+static const char *const LABEL_FALLBACK[DATA_FORMAT_COUNT] = {
     [DATA_CSV] = "-1",
     [DATA_JSONL] = "label",
     [DATA_TFRECORD] = "label",
@@ -45,8 +45,8 @@ const char *const TEXT_STANDARDIZE_NAMES[] = {
 const char *const TEXT_SPLIT_NAMES[] = { [SPLIT_WHITESPACE] = "whitespace", [SPLIT_CHARACTER] = "character" };
 
 static const struct field ROWS[] = {
-    { "format", FIELD_CHOICE, DEST(format), .names = FORMATS, .nnames = COUNT_OF(FORMATS),
-      .nworking = COUNT_OF(FORMATS), .required = true,
+    { "format", FIELD_CHOICE, DEST(format), .names = DATA_FORMAT_NAMES, .nnames = DATA_FORMAT_COUNT,
+      .nworking = DATA_FORMAT_COUNT, .required = true,
       .help = "All but images may be compressed with gzip, which is detected by content." },
     { "features", FIELD_OWN, .type_text = "path or name, or a map of them",
       .help = "idx, npy: the file of examples; npz: the name of their array, such as `x_train`. Paths are relative to "
@@ -393,7 +393,7 @@ static int check_belongs(const struct data_spec *d, const struct node *n, struct
         struct node value = node_get(n, BELONGS[i].key);
         if (node_present(&value) && (BELONGS[i].formats >> d->format & 1) == 0)
             return node_key_error(n, BELONGS[i].key, e, "'%s' does not go with format %s%s", BELONGS[i].key,
-                                  FORMATS[d->format],
+                                  DATA_FORMAT_NAMES[d->format],
                                   str_eq(BELONGS[i].key, "files")    ? "; its files are 'features' and 'labels'"
                                   : str_eq(BELONGS[i].key, "inputs") ? "; its inputs are a map in 'features'"
                                                                      : "");

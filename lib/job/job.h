@@ -37,7 +37,18 @@ bool restart_wanted(enum restart_policy p, int exit_code);
  * bounded. */
 enum { MODEL_LAYERS_MAX = 5000 };
 
-enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ, DATA_CIFAR, DATA_IMAGES, DATA_JSONL };
+enum data_format {
+    DATA_IDX,
+    DATA_CSV,
+    DATA_NPY,
+    DATA_TFRECORD,
+    DATA_NPZ,
+    DATA_CIFAR,
+    DATA_IMAGES,
+    DATA_JSONL,
+    DATA_FORMAT_COUNT
+};
+extern const char *const DATA_FORMAT_NAMES[DATA_FORMAT_COUNT];
 /* A record has fields, which are texts, numbers or missing: csv and jsonl, with the same columns. */
 static inline bool data_has_fields(enum data_format f)
 {

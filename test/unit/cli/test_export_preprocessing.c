@@ -89,7 +89,7 @@ static const struct {
     { JOB(ROW(3), CSV "columns: [{name: a}, {name: b}]"), "a,b", NULL,
       "the model's input 'input_layer' is (3,), and the columns of the run's job.yaml have 2 numbers" },
     { JOB(ROW(2), "format: tfrecord, columns: [{name: a, type: float}, {name: label, type: float}]"), "a", NULL,
-      "--preprocessing: the run's data are not csv (format: tfrecord)" },
+      "--preprocessing: the run's data are not csv or jsonl (format: tfrecord)" },
 };
 
 /* Of Keras's tensors, in an array of arrays. */
