@@ -252,7 +252,8 @@ int export_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
         OPT_STR("output", NULL, "FILE", &j.file, "output file, - for standard output"),
         OPT_STR("format", NULL, "FORMAT", &name, FORMAT_NAMES ": for a FILE without such an extension (safetensors)"),
         OPT_BOOL("all", &j.all, "include the optimizer's slots and counters"),
-        OPT_BOOL("preprocessing", &j.preprocessing, "keras: a model that takes the columns of the run's csv data"),
+        OPT_BOOL("preprocessing", &j.preprocessing,
+                 "keras: a model that takes the columns of the run's csv or jsonl data"),
         OPT_END,
     };
     opts[0].short_name = 'o';

@@ -308,6 +308,8 @@ static int check_shape(const struct checked_column *c, struct err *e)
                           c->is_label ? "label" : "weight");
     if (str_eq(rule, "mean") || str_eq(rule, "mode"))
         return node_error(&missing, e, "a missing list has no %s; use default, error or drop", rule);
+    if (json_object_get(c->n->v, "numBins") != NULL || json_object_get(c->n->v, "binBoundaries") != NULL)
+        return node_error(&shape, e, "the numbers of a list are not put into ranges; name a key for each number");
     return node_size(&shape) > 0 ? 0 : node_error(&shape, e, "is empty; remove it for a single number");
 }
 
