@@ -49,6 +49,10 @@ static int unknown(const struct catalog *c, const struct node *at, const char *w
     for (size_t i = 0; c->later != NULL && c->later[i] != NULL; i++)
         if (strcasecmp(c->later[i], word) == 0)
             return node_error(at, e, "%s '%s' is not supported yet", c->what, word);
+    for (size_t i = 0; c->elsewhere != NULL && c->elsewhere[i].name != NULL; i++)
+        if (strcasecmp(c->elsewhere[i].name, word) == 0)
+            return node_error(at, e, "%s '%s' is not a part of the model here: %s", c->what, word,
+                              c->elsewhere[i].where);
     size_t n = c->count * KIND_NAMES_MAX, also = 0;
     while (c->also != NULL && c->also[also] != NULL)
         also++;

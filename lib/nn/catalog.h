@@ -117,13 +117,18 @@ struct kind {                          /* first member of every row */
     const char *about; /* one line for docs/layers.md: the formula */
 };
 
+struct elsewhere { /* what Keras has here, and where it is instead */
+    const char *name, *where;
+};
+
 struct catalog {
     const char *what, *plural; /* "optimizer", "Optimizers" */
     const void *rows;
-    size_t count, size;       /* rows, bytes a row */
-    const char *const *later; /* NULL-terminated: in Keras, not here yet */
-    const char *const *also;  /* NULL-terminated: names that the owner resolves first, for suggestions */
-    bool any_case;            /* Keras lower-cases the name first (optimizers) */
+    size_t count, size;                /* rows, bytes a row */
+    const char *const *later;          /* NULL-terminated: in Keras, not here yet */
+    const struct elsewhere *elsewhere; /* name NULL ends it */
+    const char *const *also;           /* NULL-terminated: names that the owner resolves first, for suggestions */
+    bool any_case;                     /* Keras lower-cases the name first (optimizers) */
 };
 #define CATALOG_ROWS(table) .rows = (table), .count = COUNT_OF(table), .size = sizeof(table)[0]
 

@@ -157,6 +157,15 @@ static void add_later(const struct catalog *c, struct buf *out)
     buf_str(out, ".\n");
 }
 
+static void add_elsewhere(const struct catalog *c, struct buf *out)
+{
+    if (c->elsewhere == NULL)
+        return;
+    buf_str(out, "\nIn Keras a layer, here in the data:\n\n");
+    for (size_t i = 0; c->elsewhere[i].name != NULL; i++)
+        buf_printf(out, "* %s: %s.\n", c->elsewhere[i].name, c->elsewhere[i].where);
+}
+
 /* The names of slots in checkpoints: which ones an optimizer has depends on its arguments. */
 static void add_slots(struct buf *out)
 {
@@ -211,6 +220,7 @@ void layer_reference_write(struct buf *out)
         for (size_t k = 0; k < c->count; k++)
             add_row(c, catalog_row(c, k), out);
         add_later(c, out);
+        add_elsewhere(c, out);
         if (c == &OPTIMIZERS)
             add_slots(out);
     }

@@ -35,7 +35,7 @@ test_completion_knows_commands_and_flags() {
     }
     offers 'validate version' v
     offers 'run' r
-    offers 'checkpoint events model cluster' show ''
+    offers 'checkpoint data events model cluster' show ''
     offers '--tensor=' show checkpoint --t
     offers '--set= --sweep=' run --s
     offers '--fresh' run job.yaml --f

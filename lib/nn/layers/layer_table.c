@@ -466,13 +466,19 @@ static const char *const LATER[] = {
     "ActivityRegularization",
     "EinsumDense",
     "CategoryEncoding",
-    "Discretization",
-    "Hashing",
     "HashedCrossing",
-    "IntegerLookup",
-    "StringLookup",
-    "TextVectorization",
     NULL,
+};
+
+/* Layers that read words: the data have them. */
+static const struct elsewhere ELSEWHERE[] = {
+    { "TextVectorization", "describe a column of csv or jsonl data with type: text, and begin the model with the layer "
+                           "behind it" },
+    { "StringLookup", "describe a column of csv or jsonl data with type: category and a vocabulary" },
+    { "IntegerLookup", "describe a column of csv or jsonl data with type: category and a vocabulary" },
+    { "Hashing", "describe a column of csv or jsonl data with type: category and numBins" },
+    { "Discretization", "describe a column of csv or jsonl data with binBoundaries or numBins" },
+    { NULL, NULL },
 };
 
 const struct catalog LAYER_KINDS = { .what = "layer",
@@ -480,4 +486,5 @@ const struct catalog LAYER_KINDS = { .what = "layer",
                                      .rows = layer_rows,
                                      .count = LAYER_COUNT,
                                      .size = sizeof(layer_rows[0]),
-                                     .later = LATER };
+                                     .later = LATER,
+                                     .elsewhere = ELSEWHERE };
