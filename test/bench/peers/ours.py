@@ -145,4 +145,5 @@ def main():
         report(int(steps), steps / rate, accuracy, cpu=cpu, core=core)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -11,8 +11,8 @@ shift
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard
 venv=${PEERS_VENV:-$cache/venv-peers}
-cnn=(--rounds 1) # arguments of cnn.py: a trial, unless the page is written
-[ $# -gt 0 ] || { cnn=(--page docs/benchmarks.md) && set -- "${cnn[@]}"; }
+others=(--rounds 1) # arguments of cnn.py and embedding.py: a trial, unless the page is written
+[ $# -gt 0 ] || { others=(--page docs/benchmarks.md) && set -- "${others[@]}"; }
 
 test/tools/fetch_data.sh mnist >/dev/null
 if ! [ -e "$venv/ready" ]; then
@@ -26,4 +26,6 @@ if ! [ -e "$venv/ready" ]; then
 fi
 export CUDA_VISIBLE_DEVICES=-1
 "$venv/bin/python" "$here/compare.py" --trainyard "$build/bin/trainyard" --data "$cache/data/mnist" "$@"
-"$venv/bin/python" "$here/cnn.py" --trainyard "$build/bin/trainyard" "${cnn[@]}"
+for other in cnn embedding; do
+    "$venv/bin/python" "$here/$other.py" --trainyard "$build/bin/trainyard" "${others[@]}"
+done
