@@ -110,13 +110,18 @@ static bool describes_feature(const struct data_spec *d, const char *name)
     return !strlist_has(&d->label, name) && !str_eq(name, d->sample_weight);
 }
 
+static int64_t row_width(const struct outer_model *o)
+{
+    const struct shape *shape = &model_input(o->trained->model, 0)->shape;
+    return shape->rank > 0 ? shape->dim[0] : 1;
+}
+
 /* Columns that the job names are all features; otherwise as many as make the input of the model. */
 static void columns_by_number(struct outer_model *o)
 {
     const struct data_spec *d = o->data;
-    const struct shape *shape = &model_input(o->trained->model, 0)->shape;
     size_t n = d->label.n + (d->sample_weight != NULL) + json_array_size(d->drop_columns.v);
-    int64_t plain = shape->rank > 0 ? shape->dim[0] : 1;
+    int64_t plain = row_width(o);
     const struct map_slot *slot;
     for (size_t i = 0; (slot = map_next(&o->items, &i)) != NULL;) {
         if (!describes_feature(d, slot->key))
@@ -140,14 +145,93 @@ static void columns_by_number(struct outer_model *o)
     }
 }
 
-static void list_features(struct outer_model *o)
+/* ---- a label among the listed columns, which is counted from the end of a file without header ---- */
+
+static int64_t from_end(const char *given)
+{
+    int64_t number;
+    return given != NULL && str_i64(given, INT32_MIN, -1, &number, NULL) == 0 ? -number : 0;
+}
+
+static int64_t most_from_end(const struct data_spec *d)
+{
+    int64_t ret = from_end(d->sample_weight);
+    for (size_t i = 0; i < d->label.n; i++)
+        ret = MAX(ret, from_end(d->label.items[i]));
+    return ret;
+}
+
+static size_t listed_columns(const struct outer_model *o)
+{
+    const struct map_slot *slot;
+    int64_t column, ret = 0;
+    for (size_t i = 0; (slot = map_next(&o->items, &i)) != NULL;)
+        if (str_i64(slot->key, 0, INT32_MAX - 1, &column, NULL) == 0)
+            ret = MAX(ret, column + 1);
+    return (size_t)ret;
+}
+
+/* The features, if the file has n columns. Returns whether they can make the input of the model. */
+static bool features_of(const struct outer_model *o, size_t n, struct strlist *ret)
+{
+    const struct data_spec *d = o->data;
+    const struct map_slot *slot;
+    int64_t column, width = 0;
+    for (size_t i = 0; (slot = map_next(&o->items, &i)) != NULL;) {
+        if (str_i64(slot->key, 0, INT32_MAX, &column, NULL) < 0 || !is_feature(d, (size_t)column, n))
+            continue;
+        if (str_eq(column_type(slot->value), "category") && json_object_get(slot->value, "encoding") == NULL)
+            return false; /* it can only be a label */
+        strlist_add(ret, slot->key);
+        width += column_width(slot->value);
+    }
+    for (size_t i = 0; width == 0 && i < n; i++) { /* all others */
+        auto_free char *name = xasprintf("%zu", i);
+        if (is_feature(d, i, n))
+            strlist_add(ret, name);
+    }
+    return (width > 0 ? width : (int64_t)ret->n) == row_width(o);
+}
+
+/* How many columns the file had is not known: the label is a listed column, or stands behind them. */
+static int columns_from_end(struct outer_model *o, struct err *e)
+{
+    size_t least = listed_columns(o), most = least + (size_t)most_from_end(o->data);
+    for (size_t n = least; n <= most; n++) {
+        AUTO_FINI(strlist) columns = { 0 };
+        if (!features_of(o, n, &columns) || strlist_same(&columns, &o->columns))
+            continue;
+        if (o->columns.n > 0)
+            return err_set(e, ERR_INPUT,
+                           "--preprocessing: the number of the label or of the weight counts from the end, and could be "
+                           "a column of data.columns or one behind it: write the number from the start, such as 2, into "
+                           "the run's job.yaml");
+        for (size_t i = 0; i < columns.n; i++)
+            strlist_add(&o->columns, columns.items[i]);
+    }
+    return 0;
+}
+
+/* The features of a file without header. */
+static int columns_without_names(struct outer_model *o, struct err *e)
+{
+    const struct data_spec *d = o->data;
+    bool by_map = model_inputs(o->trained->model) > 1 || d->inputs.n > 0 || node_present(&d->drop_columns);
+    if (!by_map && listed_columns(o) > 0 && most_from_end(d) > 0 && columns_from_end(o, e) < 0)
+        return -1;
+    if (o->columns.n == 0)
+        columns_by_number(o);
+    return 0;
+}
+
+static int list_features(struct outer_model *o, struct err *e)
 {
     const struct strlist *known = &o->trained->names->features;
     index_items(o);
     for (size_t i = 0; i < known->n; i++)
         strlist_add(&o->columns, known->items[i]);
-    if (known->n == 0)
-        columns_by_number(o);
+    if (known->n == 0 && columns_without_names(o, e) < 0)
+        return -1;
     o->features = xcalloc(o->columns.n + 1, sizeof(o->features[0]));
     for (size_t i = 0; i < o->columns.n; i++) {
         struct feature *f = &o->features[i];
@@ -157,6 +241,7 @@ static void list_features(struct outer_model *o)
         f->width = column_width(f->item);
         map_put(&o->by_name, f->column, f);
     }
+    return 0;
 }
 
 /* ---- which columns make which input of the trained model ---- */
@@ -426,8 +511,7 @@ static void name_groups(const struct outer_model *o, const char *model, struct p
 
 static int build_outer_model(struct outer_model *o, struct preprocessing *ret, struct err *e)
 {
-    list_features(o);
-    if (fill_ports(o, e) < 0)
+    if (list_features(o, e) < 0 || fill_ports(o, e) < 0)
         return -1;
     add_inputs(o);
     add_column_layers(o);

@@ -65,6 +65,27 @@ static const struct {
       "Concatenate input_layer_row({\"axis\":-1}) <- column_3, column_1\n"
       "Sequential sequential <- input_layer_row\n",
       NULL },
+    /* a label that is counted from the end may be listed, too */
+    { JOB(ROW(2), "format: csv, header: false, label: -1, columns: [{name: '3', type: float}, {name: '2'}, {name: '0'}]"),
+      "",
+      "InputLayer column_2({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
+      "InputLayer column_0({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
+      "Concatenate input_layer_row({\"axis\":-1}) <- column_2, column_0\n"
+      "Sequential sequential <- input_layer_row\n",
+      NULL },
+    { JOB(ROW(2), "format: csv, header: false, label: -1, columns: [{name: '3'}, {name: '2'}]"), "",
+      "InputLayer column_3({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
+      "InputLayer column_2({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
+      "Concatenate input_layer_row({\"axis\":-1}) <- column_3, column_2\n"
+      "Sequential sequential <- input_layer_row\n",
+      NULL },
+    { JOB(ROW(1), "format: csv, header: false, label: -1, columns: [{name: '1', type: category, vocabulary: [a, b]}]"),
+      "",
+      "InputLayer column_0({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
+      "Sequential sequential <- column_0\n",
+      NULL },
+    { JOB(ROW(1), "format: csv, header: false, label: -1, columns: [{name: '1', type: float}]"), "", NULL,
+      "--preprocessing: the number of the label or of the weight counts from the end" },
     /* two inputs, of which each takes a; nothing takes the date */
     { JOB(TWO,
           TWO_CSV "inputs: {group: [g, a], bill: [c, a, b]}, columns: [{name: g, type: category, vocabulary: [u, v, "
