@@ -71,6 +71,8 @@ static int read_vocabulary(const struct node *n, struct data_column *c, struct e
             return node_error(&item, e, "'%s' is in the vocabulary twice", word.data);
         map_put(&c->vocabulary, word.data, (void *)(intptr_t)(c->vocabulary.n + 1));
     }
+    if (c->vocabulary.n == 0)
+        return node_error(&words, e, "has no words but those that Keras's get_vocabulary() has before them");
     return 0;
 }
 
