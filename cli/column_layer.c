@@ -72,6 +72,13 @@ bool column_has_empty_word(const json_t *item)
     return str_eq(column_type(item), "text") && has_word(words, "");
 }
 
+bool column_is_open(const json_t *item)
+{
+    bool is_number = !str_eq(column_type(item), "category") && !str_eq(column_type(item), "text");
+    return str_eq(json_string_value(json_object_get(item, "vocabulary")), "auto") ||
+           (is_number && json_object_get(item, "numBins") != NULL);
+}
+
 /* Keras takes this token for its own at the beginning of a vocabulary. */
 static char *unknown_token(const json_t *words)
 {

@@ -20,6 +20,8 @@ struct column_layer {
 const struct column_layer *column_layer_of(const json_t *item);
 int64_t column_width(const json_t *item); /* numbers of an example */
 bool column_is_int(const json_t *item);   /* its encoding */
+/* Its words or ranges are not known: training learns them, and writes them into the job. */
+bool column_is_open(const json_t *item);
 /* Among the words of a text is "", which Keras refuses: it is the end of a text. */
 bool column_has_empty_word(const json_t *item);
 const char *column_type(const json_t *item);

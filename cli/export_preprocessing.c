@@ -268,6 +268,11 @@ static int add_to_port(struct outer_model *o, struct port_part *port, const char
                        "--preprocessing: column '%s' is a list of numbers, and only columns of one value become "
                        "inputs; " OTHERWISE,
                        column);
+    if (column_is_open(f->item))
+        return err_set(e, ERR_INPUT,
+                       "--preprocessing: job.yaml does not say which words or ranges column '%s' has, as that of the "
+                       "run does when training has learned them",
+                       column);
     if (column_has_empty_word(f->item))
         return err_set(e, ERR_INPUT,
                        "--preprocessing: the vocabulary of column '%s' has an empty word, which Keras allows only "

@@ -107,6 +107,13 @@ static const struct {
     { JOB(ROW(2), CSV "columns: [{name: t, type: text, vocabulary: [a, ''], outputSequenceLength: 2}]"), "t", NULL,
       "--preprocessing: the vocabulary of column 't' has an empty word, which Keras allows only before all words of a "
       "text" },
+    /* a job that is not the completed one of the run */
+    { JOB(ROW(1), CSV "columns: [{name: c, type: category, vocabulary: auto, encoding: int}]"), "c", NULL,
+      "--preprocessing: job.yaml does not say which words or ranges column 'c' has" },
+    { JOB(ROW(2), CSV "columns: [{name: t, type: text, vocabulary: auto, outputSequenceLength: 2}]"), "t", NULL,
+      "--preprocessing: job.yaml does not say which words or ranges column 't' has" },
+    { JOB(ROW(1), CSV "columns: [{name: n, numBins: 4, encoding: int}]"), "n", NULL,
+      "--preprocessing: job.yaml does not say which words or ranges column 'n' has" },
     { JOB(ROW(3), CSV "columns: [{name: a}, {name: b}]"), "a,b", NULL,
       "the model's input 'input_layer' is (3,), and the columns of the run's job.yaml have 2 numbers" },
     { JOB(ROW(2), "format: jsonl, columns: [{name: a, type: float, shape: [2]}]"), "a", NULL,
