@@ -105,9 +105,13 @@ static bool is_feature(const struct data_spec *d, size_t column, size_t n)
     return !names_column(d->sample_weight, column, n);
 }
 
+/* Where inputs name their columns, no other one is needed. */
 static bool describes_feature(const struct data_spec *d, const char *name)
 {
-    return !strlist_has(&d->label, name) && !str_eq(name, d->sample_weight);
+    bool ret = d->inputs.n == 0;
+    for (size_t i = 0; i < d->inputs.n; i++)
+        ret = ret || strlist_has(&d->inputs.v[i].from, name);
+    return ret && !strlist_has(&d->label, name) && !str_eq(name, d->sample_weight);
 }
 
 static int64_t row_width(const struct outer_model *o)
@@ -202,10 +206,11 @@ static int columns_from_end(struct outer_model *o, struct err *e)
         if (!features_of(o, n, &columns) || strlist_same(&columns, &o->columns))
             continue;
         if (o->columns.n > 0)
-            return err_set(e, ERR_INPUT,
-                           "--preprocessing: the number of the label or of the weight counts from the end, and could be "
-                           "a column of data.columns or one behind it: write the number from the start, such as 2, into "
-                           "the run's job.yaml");
+            return err_set(
+                e, ERR_INPUT,
+                "--preprocessing: the number of the label or of the weight counts from the end, and could be "
+                "a column of data.columns or one behind it: write the number from the start, such as 2, into "
+                "the run's job.yaml");
         for (size_t i = 0; i < columns.n; i++)
             strlist_add(&o->columns, columns.items[i]);
     }

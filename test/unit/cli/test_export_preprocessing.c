@@ -66,7 +66,8 @@ static const struct {
       "Sequential sequential <- input_layer_row\n",
       NULL },
     /* a label that is counted from the end may be listed, too */
-    { JOB(ROW(2), "format: csv, header: false, label: -1, columns: [{name: '3', type: float}, {name: '2'}, {name: '0'}]"),
+    { JOB(ROW(2),
+          "format: csv, header: false, label: -1, columns: [{name: '3', type: float}, {name: '2'}, {name: '0'}]"),
       "",
       "InputLayer column_2({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
       "InputLayer column_0({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
@@ -86,6 +87,18 @@ static const struct {
       NULL },
     { JOB(ROW(1), "format: csv, header: false, label: -1, columns: [{name: '1', type: float}]"), "", NULL,
       "--preprocessing: the number of the label or of the weight counts from the end" },
+    { JOB(TWO, "format: csv, header: false, label: {species: -2, mass: -1}, columns: [{name: '5', type: category, "
+               "vocabulary: [u, v]}], inputs: {group: ['0', '1', '2', '3', '4'], bill: ['4', '2', '0']}"),
+      "",
+      "InputLayer column_0({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
+      "InputLayer column_1({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
+      "InputLayer column_2({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
+      "InputLayer column_3({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
+      "InputLayer column_4({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
+      "Concatenate bill_row({\"axis\":-1}) <- column_4, column_2, column_0\n"
+      "Concatenate group_row({\"axis\":-1}) <- column_0, column_1, column_2, column_3, column_4\n"
+      "Functional penguins <- bill_row, group_row\n",
+      NULL },
     /* two inputs, of which each takes a; nothing takes the date */
     { JOB(TWO,
           TWO_CSV "inputs: {group: [g, a], bill: [c, a, b]}, columns: [{name: g, type: category, vocabulary: [u, v, "
