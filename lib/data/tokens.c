@@ -35,9 +35,10 @@ static int token_byte(struct token_reader *r)
     return -1;
 }
 
+/* No vocabulary can have NUL. */
 static void token_add(struct token_reader *r, size_t *n, int byte)
 {
-    if (*n < TOKEN_MAX)
+    if (*n < TOKEN_MAX && byte != '\0')
         r->token[(*n)++] = (char)byte;
     else
         r->whole = false;
@@ -68,5 +69,5 @@ bool token_next(struct token_reader *r)
             token_add(r, &n, c);
     }
     r->token[n] = '\0';
-    return n > 0;
+    return n > 0 || !r->whole;
 }

@@ -18,7 +18,7 @@ struct token_reader {
     bool doubled;                 /* a quote is two of them, as in a quoted field of csv */
     struct text_form form;
     char token[TOKEN_MAX + 1]; /* the last one */
-    bool whole;                /* false: the token was cut, so that no vocabulary has it */
+    bool whole;                /* false: the token was cut or has NUL, so that no vocabulary has it */
 };
 struct token_reader token_reader(const struct text_field *text, struct text_form form);
 /* false: there are no more. */
