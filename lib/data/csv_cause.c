@@ -173,7 +173,8 @@ static bool date(const struct text_field *field, char out[CAUSE_MAX])
                    formats.len > 0 ? " and " : "", formats.len > 0 ? formats.data : "");
 }
 
-static bool truth_value(const struct text_field *field, char out[CAUSE_MAX])
+/* A label has no encoding. */
+static bool truth_value(const struct data_column *c, const struct text_field *field, char out[CAUSE_MAX])
 {
     static const char *const PAIRS[][2] = { { "False", "True" }, { "false", "true" }, { "FALSE", "TRUE" },
                                             { "no", "yes" },     { "No", "Yes" },     { "NO", "YES" } };
@@ -183,8 +184,8 @@ static bool truth_value(const struct text_field *field, char out[CAUSE_MAX])
         if (str_eq(text, PAIRS[i][0]) || str_eq(text, PAIRS[i][1]))
             return str_fmt(out, CAUSE_MAX,
                            "is a truth value; for 0 and 1 describe the column as {type: category, vocabulary: [\"%s\", "
-                           "\"%s\"], encoding: int}",
-                           PAIRS[i][0], PAIRS[i][1]);
+                           "\"%s\"]%s}",
+                           PAIRS[i][0], PAIRS[i][1], c->is_label ? "" : ", encoding: int");
     return false;
 }
 
@@ -208,11 +209,12 @@ static bool has_unit(const struct text_field *field, char out[CAUSE_MAX])
 }
 
 typedef bool cause_fn(const struct text_field *field, char out[CAUSE_MAX]);
-static cause_fn *const CAUSES[] = { spaces_before_quote, missing_elsewhere, number_of_c, date, truth_value, has_unit };
+static cause_fn *const CAUSES[] = { spaces_before_quote, missing_elsewhere, number_of_c, date, has_unit };
 
-static const char *not_a_number(const struct csv_dialect *d, const struct text_field *field, char out[CAUSE_MAX])
+static const char *not_a_number(const struct csv_dialect *d, const struct data_column *c,
+                                const struct text_field *field, char out[CAUSE_MAX])
 {
-    if (another_reading(d, field, out))
+    if (another_reading(d, field, out) || truth_value(c, field, out))
         return out;
     for (size_t i = 0; i < COUNT_OF(CAUSES); i++)
         if (CAUSES[i](field, out))
@@ -264,7 +266,7 @@ int csv_bad_value(const struct csv_dialect *d, const struct csv_place *place, co
     else if (c->type == COLUMN_DATE)
         what = not_a_date(c, field, cause);
     else if (!csv_dialect_number(d, field, &v))
-        what = not_a_number(d, field, cause);
+        what = not_a_number(d, c, field, cause);
     else
         what = fabs(v) > (double)FLT_MAX ? "is too large for a float" : "is not a whole number";
     return csv_error_at(place->file, place->at, e, "column '%s': '%s' %s", c->name, shown(field, text, sizeof(text)),
