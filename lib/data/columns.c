@@ -60,6 +60,7 @@ static int64_t find_column(const struct data_columns *c, const char *name)
 /* The first of a name is found by it. */
 static void index_name(struct data_columns *c, size_t i)
 {
+    c->longest = MAX(c->longest, strlen(c->c[i].name));
     if (find_column(c, c->c[i].name) < 0)
         map_put(&c->by_name, c->c[i].name, (void *)(intptr_t)(i + 1));
 }

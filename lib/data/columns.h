@@ -58,6 +58,7 @@ struct data_columns {
     struct data_column *c;
     size_t n;
     struct map by_name; /* name -> its place in c + 1 */
+    size_t longest;     /* bytes of the longest name */
     int64_t label;      /* the place in c of the only or first label, -1: none */
     size_t n_labels;    /* columns that are labels; several labels are all numbers */
     size_t labels;      /* numbers of an example's labels */

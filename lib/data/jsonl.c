@@ -151,6 +151,7 @@ int jsonl_record(const struct csv_layout *l, const struct data_file *f, const un
     const unsigned char *start = *p;
     AUTO_FINI(jsonl_scan) s = { .file = f, .wanted = &l->columns.by_name, .found = found, .path = BUF_INIT };
     int left_out = 0;
+    s.longest = l->columns.longest;
     if (scan(&s, p, e) < 0)
         return -1;
     for (size_t i = 0; i < l->columns.n; i++) {
@@ -229,6 +230,7 @@ int jsonl_text(const struct data_file *f, const unsigned char **p, const char *k
     struct jsonl_found found = { .p = NULL };
     AUTO_FINI(jsonl_scan) s = { .file = f, .wanted = &wanted, .found = &found, .path = BUF_INIT };
     map_put(&wanted, key, (void *)(intptr_t)1);
+    s.longest = strlen(key);
     *p = jsonl_next(f, *p);
     if (scan(&s, p, e) < 0)
         return -1;
@@ -244,13 +246,17 @@ static int find_keys(const struct data_file *f, struct map *wanted, struct strli
     auto_free struct jsonl_found *found = xcalloc(wanted->n + 1, sizeof(*found));
     AUTO_FINI(map) all = { 0 };
     const struct map_slot *slot;
-    for (size_t i = 0; (slot = map_next(wanted, &i)) != NULL;)
+    size_t longest = 0;
+    for (size_t i = 0; (slot = map_next(wanted, &i)) != NULL;) {
         map_put(&all, slot->key, (void *)(intptr_t)(all.n + 1));
+        longest = MAX(longest, strlen(slot->key));
+    }
     if (jsonl_begin(f, &p, e) < 0)
         return -1;
     while ((p = jsonl_next(f, p)) < csv_end_of(f) && (wanted->n > 0 || keys->n == 0)) {
         AUTO_FINI(jsonl_scan) s = { .file = f, .wanted = &all, .found = found, .path = BUF_INIT };
         s.keys = keys->n == 0 ? keys : NULL;
+        s.longest = longest;
         memset(found, 0, all.n * sizeof(*found));
         if (scan(&s, &p, e) < 0)
             return -1;

@@ -236,7 +236,7 @@ static int scan_member(struct jsonl_scan *s, size_t base, bool named, struct err
         return expected(s, "':'", e);
     skip_space(s);
     const unsigned char *value = s->p;
-    if (scan_value(s, named, e) < 0)
+    if (scan_value(s, named && s->path.len < s->longest, e) < 0)
         return -1;
     return which > 0 ? keep(s, (size_t)which - 1, start, value, e) : 0;
 }

@@ -20,6 +20,7 @@ struct jsonl_scan {
     const struct data_file *file;
     const unsigned char *p, *end; /* what is left of the line */
     const struct map *wanted;     /* key, or keys with dots between them -> its place in `found` + 1 */
+    size_t longest;               /* bytes of the longest of them: what is in a longer path is not looked up */
     struct jsonl_found *found;    /* NULL: nothing is kept */
     struct strlist *keys;         /* gets the keys of the outer object; NULL: they are not asked for */
     struct buf path;              /* of the object that is read */

@@ -204,6 +204,26 @@ START_TEST(the_fingerprint_knows_every_array)
 }
 END_TEST
 
+/* Each key in the object of a long key would be looked up by a path of that length. */
+START_TEST(what_is_in_a_long_key_is_read_fast)
+{
+    enum { KEY = 2 << 20, MEMBERS = 100000 };
+    AUTO_FINI(folder) dir = folder_new();
+    AUTO_FINI(buf) text = BUF_INIT;
+    AUTO(dataset) *d = NULL;
+    struct err e;
+    buf_str(&text, "{\"a\":1,\"label\":0,\"");
+    for (int i = 0; i < KEY; i++)
+        buf_char(&text, 'k');
+    buf_str(&text, "\":{");
+    for (int i = 0; i < MEMBERS; i++)
+        buf_printf(&text, "%s\"m%d\":1", i == 0 ? "" : ",", i);
+    buf_str(&text, "}}\n");
+    put_file(&dir, "t.jsonl", text.data, text.len);
+    ck_ok_e(open_yaml("{format: jsonl, files: t.jsonl, columns: [{name: a}]}", dir.path, dir.path, &d, &e));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("data/cases");
@@ -212,6 +232,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, valid_data_is_read_as_expected, 0, case_count(VALID));
     tcase_add_test(t, the_fingerprint_knows_inputs_and_outputs);
     tcase_add_test(t, the_fingerprint_knows_every_array);
+    tcase_add_test(t, what_is_in_a_long_key_is_read_fast);
     tcase_add_loop_test(t, invalid_data_is_named_with_its_place, 0, case_count(INVALID));
     return s;
 }
