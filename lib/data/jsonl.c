@@ -8,6 +8,7 @@
 #include "codec/json.h"
 #include "data/file_kind.h"
 #include "data/jsonl_scan.h"
+#include "data/transcode.h"
 
 enum { NAMES_TEXT = 400 };
 
@@ -17,6 +18,9 @@ int jsonl_begin(const struct data_file *f, const unsigned char **ret, struct err
     *ret = f->map->data + (bom ? 3 : 0);
     if (file_kind_check(f->map->data, f->map->size, f->path, "jsonl", e) < 0)
         return -1;
+    if (transcode_guess(f->map->data, f->map->size) != TEXT_UTF8)
+        return err_set(e, ERR_INPUT, "%s: is UTF-16, and jsonl is read as UTF-8; convert it: iconv -f UTF-16 -t UTF-8",
+                       f->path);
     const unsigned char *p = jsonl_next(f, *ret);
     if (p < csv_end_of(f) && *jsonl_space(p, csv_end_of(f)) == '[')
         return csv_error_at(f, p, e,
