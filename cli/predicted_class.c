@@ -28,7 +28,7 @@ int classifier_open(const struct job *job, const struct model *m, const struct s
     for (size_t i = 0; i < names->n; i++)
         strlist_add(&c.words, names->items[i]);
     for (size_t i = 0; names->n == 0 && i < json_array_size(words); i++)
-        strlist_add(&c.words, json_string_value(json_array_get(words, i)));
+        job_add_word(json_array_get(words, i), &c.words);
     *ret = c;
     return 0;
 }

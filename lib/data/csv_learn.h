@@ -15,9 +15,10 @@ struct learned_column {
     struct strlist words; /* of a category in the order of their bytes; of a text the most frequent first */
     double *bounds;       /* of the ranges of a number; NULL: it learns none */
     size_t n_bounds;
-    size_t others; /* numbers that are not those of words: of a text's padding, of all other words */
-    bool kept;     /* they are those of an earlier run, not of the data */
-    char *fill;    /* as a field of the column; NULL: a missing value is not replaced */
+    size_t others;            /* numbers that are not those of words: of a text's padding, of all other words */
+    bool kept;                /* they are those of an earlier run, not of the data */
+    const json_t *kept_words; /* as its job lists them, borrowed; NULL: they are those of the data */
+    char *fill;               /* as a field of the column; NULL: a missing value is not replaced */
     bool fill_is_number;
     double fill_number;
     enum data_missing how; /* mean or mode */

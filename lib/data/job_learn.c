@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "codec/json.h"
 #include "data/csv_learn.h"
 #include "data/dataset.h"
 
@@ -71,6 +72,14 @@ void job_words(const json_t *doc, struct map *ret)
     index_lists(doc, "vocabulary", ret);
 }
 
+void job_add_word(const json_t *word, struct strlist *ret)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (!json_is_string(word))
+        json_emit(word, &text);
+    strlist_add(ret, json_is_string(word) ? json_string_value(word) : text.data);
+}
+
 /* In place of the words of the data. */
 static void keep_words(const struct job *run, struct learned_columns *learned)
 {
@@ -83,7 +92,8 @@ static void keep_words(const struct job *run, struct learned_columns *learned)
             continue;
         strlist_fini(&c->words);
         for (size_t j = 0; j < json_array_size(words); j++)
-            strlist_add(&c->words, json_string_value(json_array_get(words, j)));
+            job_add_word(json_array_get(words, j), &c->words);
+        c->kept_words = words;
         c->kept = true;
         if (c->fill != NULL && !strlist_has(&c->words, c->fill)) { /* reading the data will name its place */
             free(c->fill);
@@ -108,11 +118,12 @@ static void keep_bounds(const struct job *run, struct learned_columns *learned)
     }
 }
 
-static void put_words(json_t *item, const struct strlist *words)
+/* Those of the run as it has them, so that 1 stays a number. */
+static void put_words(json_t *item, const struct learned_column *c)
 {
-    json_t *list = json_array();
-    for (size_t i = 0; i < words->n; i++)
-        json_array_append_new(list, json_string(words->items[i]));
+    json_t *list = c->kept_words != NULL ? json_deep_copy(c->kept_words) : json_array();
+    for (size_t i = 0; c->kept_words == NULL && i < c->words.n; i++)
+        json_array_append_new(list, json_string(c->words.items[i]));
     json_object_set_new(item, "vocabulary", list);
     json_object_del(item, "maxTokens");
 }
@@ -136,7 +147,7 @@ static void put_column(json_t *item, const struct learned_column *c)
     if (c->bounds != NULL && learns_bins(item))
         put_bounds(item, c);
     if (c->has_words && str_eq(json_string_value(json_object_get(item, "vocabulary")), "auto"))
-        put_words(item, &c->words);
+        put_words(item, c);
     if (c->fill == NULL || json_object_get(item, "default") != NULL)
         return;
     json_object_del(item, "missing");
