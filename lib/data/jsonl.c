@@ -103,8 +103,9 @@ static int wrong_type(const struct csv_place *place, struct err *e)
     if (*place->at == '"')
         return csv_error_at(place->file, place->at, e,
                             "column '%s': this is a text, not a number: write numbers without quotes, or describe the "
-                            "column with type: category or type: text",
-                            c->name);
+                            "column with %s",
+                            c->name,
+                            c->is_label ? "type: category and vocabulary: auto" : "type: category or type: text");
     if (c->type == COLUMN_DATE && c->shape.rank == 0 && *place->at != '{' && *place->at != '[')
         return csv_error_at(place->file, place->at, e,
                             "column '%s': this is not a text such as \"2020-01-31\"; pandas writes dates so with "
