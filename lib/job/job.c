@@ -8,7 +8,7 @@
 
 #define API_VERSION "trainyard.dev/v1alpha1"
 #define KIND        "TrainJob"
-enum { MANIFEST_MAX = 4 << 20 };
+enum { MANIFEST_MAX = 64 << 20 }; /* that of a run has the words of its texts, for data.validation once more */
 
 static const char *member_str(const json_t *v, const char *key)
 {

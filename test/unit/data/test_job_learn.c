@@ -112,6 +112,28 @@ START_TEST(the_most_frequent_of_many_words_are_kept)
 }
 END_TEST
 
+/* A run with as many and as long words as are learned reads its own job. */
+START_TEST(a_job_lists_many_long_words)
+{
+    AUTO_FINI(folder) dir = folder_new();
+    AUTO_FINI(buf) text = BUF_INIT;
+    AUTO(job) *j = NULL, *again = NULL;
+    struct err e;
+    ck_ok_e(job_load(CASES "/error-not-a-word/job.yaml", &j, &e));
+    json_t *words = json_array(), *columns = json_at(j->doc, "spec.data.train.columns");
+    for (int i = 0; i < 100000; i++) {
+        char word[100];
+        str_fmt(word, sizeof(word), "%099d", i);
+        json_array_append_new(words, json_string(word));
+    }
+    json_object_set_new(json_array_get(columns, 0), "vocabulary", words);
+    yaml_emit(j->doc, &text);
+    put_file(&dir, "job.yaml", text.data, text.len);
+    auto_free char *path = path_join(dir.path, "job.yaml");
+    ck_ok_e(job_load(path, &again, &e));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("data/job_learn");
@@ -120,6 +142,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, a_job_says_all_itself, 0, case_count(CASES));
     tcase_add_test(t, a_column_has_so_many_words);
     tcase_add_test(t, a_text_has_so_many_words);
+    tcase_add_test(t, a_job_lists_many_long_words);
     tcase_add_loop_test(t, the_most_frequent_of_many_words_are_kept, 0, (int)COUNT_OF(MAX_TOKENS));
     return s;
 }
