@@ -84,159 +84,17 @@ static void index_items(struct outer_model *o)
     }
 }
 
-/* The label or the weight, by its number in a file of n columns without header. */
-static bool names_column(const char *given, size_t column, size_t n)
-{
-    int64_t number;
-    if (given == NULL || str_i64(given, INT32_MIN, INT32_MAX, &number, NULL) < 0)
-        return false;
-    return number == (int64_t)column || number + (int64_t)n == (int64_t)column;
-}
-
-static bool is_feature(const struct data_spec *d, size_t column, size_t n)
-{
-    auto_free char *name = xasprintf("%zu", column);
-    for (size_t i = 0; i < json_array_size(d->drop_columns.v); i++)
-        if (str_eq(name, json_string_value(json_array_get(d->drop_columns.v, i))))
-            return false;
-    for (size_t i = 0; i < d->label.n; i++)
-        if (names_column(d->label.items[i], column, n))
-            return false;
-    return !names_column(d->sample_weight, column, n);
-}
-
-/* Where inputs name their columns, no other one is needed. */
-static bool describes_feature(const struct data_spec *d, const char *name)
-{
-    bool ret = d->inputs.n == 0;
-    for (size_t i = 0; i < d->inputs.n; i++)
-        ret = ret || strlist_has(&d->inputs.v[i].from, name);
-    return ret && !strlist_has(&d->label, name) && !str_eq(name, d->sample_weight);
-}
-
-static int64_t row_width(const struct outer_model *o)
-{
-    const struct shape *shape = &model_input(o->trained->model, 0)->shape;
-    return shape->rank > 0 ? shape->dim[0] : 1;
-}
-
-/* Columns that the job names are all features; otherwise as many as make the input of the model. */
-static void columns_by_number(struct outer_model *o)
-{
-    const struct data_spec *d = o->data;
-    size_t n = d->label.n + (d->sample_weight != NULL) + json_array_size(d->drop_columns.v);
-    int64_t plain = row_width(o);
-    const struct map_slot *slot;
-    for (size_t i = 0; (slot = map_next(&o->items, &i)) != NULL;) {
-        if (!describes_feature(d, slot->key))
-            continue;
-        if (!node_present(&d->drop_columns))
-            strlist_add(&o->columns, slot->key);
-        plain -= column_width(slot->value);
-        n++;
-    }
-    for (size_t i = 0; o->columns.n == 0 && i < d->inputs.n; i++)
-        for (size_t k = 0; k < d->inputs.v[i].from.n; k++)
-            if (!strlist_has(&o->columns, d->inputs.v[i].from.items[k]))
-                strlist_add(&o->columns, d->inputs.v[i].from.items[k]);
-    if (o->columns.n > 0 || plain < 0)
-        return;
-    n += (size_t)plain;
-    for (size_t i = 0; i < n; i++) {
-        auto_free char *name = xasprintf("%zu", i);
-        if (is_feature(d, i, n))
-            strlist_add(&o->columns, name);
-    }
-}
-
-/* ---- a label among the listed columns, which is counted from the end of a file without header ---- */
-
-static int64_t from_end(const char *given)
-{
-    int64_t number;
-    return given != NULL && str_i64(given, INT32_MIN, -1, &number, NULL) == 0 ? -number : 0;
-}
-
-static int64_t most_from_end(const struct data_spec *d)
-{
-    int64_t ret = from_end(d->sample_weight);
-    for (size_t i = 0; i < d->label.n; i++)
-        ret = MAX(ret, from_end(d->label.items[i]));
-    return ret;
-}
-
-static size_t listed_columns(const struct outer_model *o)
-{
-    const struct map_slot *slot;
-    int64_t column, ret = 0;
-    for (size_t i = 0; (slot = map_next(&o->items, &i)) != NULL;)
-        if (str_i64(slot->key, 0, INT32_MAX - 1, &column, NULL) == 0)
-            ret = MAX(ret, column + 1);
-    return (size_t)ret;
-}
-
-/* The features, if the file has n columns. Returns whether they can make the input of the model. */
-static bool features_of(const struct outer_model *o, size_t n, struct strlist *ret)
-{
-    const struct data_spec *d = o->data;
-    const struct map_slot *slot;
-    int64_t column, width = 0;
-    for (size_t i = 0; (slot = map_next(&o->items, &i)) != NULL;) {
-        if (str_i64(slot->key, 0, INT32_MAX, &column, NULL) < 0 || !is_feature(d, (size_t)column, n))
-            continue;
-        if (str_eq(column_type(slot->value), "category") && json_object_get(slot->value, "encoding") == NULL)
-            return false; /* it can only be a label */
-        strlist_add(ret, slot->key);
-        width += column_width(slot->value);
-    }
-    for (size_t i = 0; width == 0 && i < n; i++) { /* all others */
-        auto_free char *name = xasprintf("%zu", i);
-        if (is_feature(d, i, n))
-            strlist_add(ret, name);
-    }
-    return (width > 0 ? width : (int64_t)ret->n) == row_width(o);
-}
-
-/* How many columns the file had is not known: the label is a listed column, or stands behind them. */
-static int columns_from_end(struct outer_model *o, struct err *e)
-{
-    size_t least = listed_columns(o), most = least + (size_t)most_from_end(o->data);
-    for (size_t n = least; n <= most; n++) {
-        AUTO_FINI(strlist) columns = { 0 };
-        if (!features_of(o, n, &columns) || strlist_same(&columns, &o->columns))
-            continue;
-        if (o->columns.n > 0)
-            return err_set(
-                e, ERR_INPUT,
-                "--preprocessing: the number of the label or of the weight counts from the end, and could be "
-                "a column of data.columns or one behind it: write the number from the start, such as 2, into "
-                "the run's job.yaml");
-        for (size_t i = 0; i < columns.n; i++)
-            strlist_add(&o->columns, columns.items[i]);
-    }
-    return 0;
-}
-
-/* The features of a file without header. */
-static int columns_without_names(struct outer_model *o, struct err *e)
-{
-    const struct data_spec *d = o->data;
-    bool by_map = model_inputs(o->trained->model) > 1 || d->inputs.n > 0 || node_present(&d->drop_columns);
-    if (!by_map && listed_columns(o) > 0 && most_from_end(d) > 0 && columns_from_end(o, e) < 0)
-        return -1;
-    if (o->columns.n == 0)
-        columns_by_number(o);
-    return 0;
-}
-
 static int list_features(struct outer_model *o, struct err *e)
 {
     const struct strlist *known = &o->trained->names->features;
     index_items(o);
+    if (known->n == 0)
+        return err_set(
+            e, ERR_INPUT,
+            "--preprocessing: the checkpoint does not say which columns the features are: an older trainyard "
+            "wrote it, and the data have no header; continue the run, which writes a new one");
     for (size_t i = 0; i < known->n; i++)
         strlist_add(&o->columns, known->items[i]);
-    if (known->n == 0 && columns_without_names(o, e) < 0)
-        return -1;
     o->features = xcalloc(o->columns.n + 1, sizeof(o->features[0]));
     for (size_t i = 0; i < o->columns.n; i++) {
         struct feature *f = &o->features[i];

@@ -17,8 +17,9 @@ struct preprocessing {
 void preprocessing_fini(struct preprocessing *p);
 DEFINE_AUTO_FINI(preprocessing, preprocessing_fini);
 
-/* trained: what the run's job.yaml, its checkpoint and its model.json say. names without features: the file had no
- * header. ERR_INPUT for data that are not csv, and for a column that no layer of Keras reads. */
+/* trained: what the run's job.yaml, its checkpoint and its model.json say. names without features: an older
+ * trainyard kept none of a file without header. ERR_INPUT for these, for data that are not csv, and for a column that
+ * no layer of Keras reads. */
 struct trained_on {
     const struct job *job;
     const struct column_names *names;

@@ -49,6 +49,8 @@ json_t *column_names_json(const struct column_names *c)
     json_t *v = json_object();
     json_object_set_new(v, "features", list_json(&c->features));
     json_object_set_new(v, "labels", list_json(&c->labels));
+    if (c->by_place)
+        json_object_set_new(v, "byPlace", json_true());
     if (c->weight != NULL)
         json_object_set_new(v, "weight", json_string(c->weight));
     if (c->classes.n > 0)
@@ -79,6 +81,7 @@ int column_names_read(const struct node *n, struct column_names *ret, struct err
         read_list(n, "classes", &ret->classes, e) < 0 || (node_present(&weight) && node_str(&weight, &name, e) < 0))
         return -1;
     ret->weight = name != NULL ? xstrdup(name) : NULL;
+    ret->by_place = json_is_true(json_object_get(n->v, "byPlace"));
     return 0;
 }
 
@@ -91,7 +94,7 @@ static bool names_differ(const struct strlist *was, const struct strlist *now)
 int column_names_same(const struct column_names *was, const struct column_names *now, struct err *e)
 {
     char before[LIST_TEXT], after[LIST_TEXT];
-    if (names_differ(&was->features, &now->features))
+    if (!was->by_place && !now->by_place && names_differ(&was->features, &now->features))
         return err_set(e, ERR_INPUT,
                        "the run was trained with the columns %s; data.train has %s: name the run's columns in "
                        "data.train.columns, in that order",

@@ -394,8 +394,8 @@ static void describe(struct csv *c, uint64_t options)
     r->x = columns_shape(&c->layout.columns);
     r->fingerprint = hash64_mix(indexed_fingerprint(&c->indexed), options);
     r->has_weights = c->layout.columns.weighted;
-    if (c->layout.header)
-        columns_names(&c->layout.columns, &r->names);
+    columns_names(&c->layout.columns, &r->names);
+    r->names.by_place = !c->layout.header;
     r->x_fields = columns_fields(&c->layout.columns, false);
     r->y_fields = columns_fields(&c->layout.columns, true);
     if (c->layout.columns.label < 0)

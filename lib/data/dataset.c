@@ -29,16 +29,21 @@ static int (*const OPEN[])(const struct data_place *at, struct records **ret, st
     [DATA_NPZ] = arrays_open, [DATA_CIFAR] = cifar_open, [DATA_IMAGES] = images_open, [DATA_JSONL] = csv_open,
 };
 
-static bool names_apply(const struct data_spec *spec, const struct column_names *like)
+const struct column_names *dataset_like(const struct data_spec *spec, const struct column_names *like)
 {
-    return spec->format == DATA_IMAGES ? like->classes.n > 0 : like->features.n > 0 && spec->header;
+    if (like == NULL)
+        return NULL;
+    bool applies =
+        spec->format == DATA_IMAGES ? like->classes.n > 0 : like->features.n > 0 && !like->by_place && spec->header;
+    return applies ? like : NULL;
 }
 
 int dataset_open(const struct data_spec *spec, const char *base_dir, const char *cache_dir,
                  const struct column_names *like, struct dataset **ret, struct err *e)
 {
-    struct data_place at = { .spec = spec, .base_dir = base_dir, .cache_dir = cache_dir };
-    at.like = like != NULL && names_apply(spec, like) ? like : NULL;
+    const struct data_place at = {
+        .spec = spec, .base_dir = base_dir, .cache_dir = cache_dir, .like = dataset_like(spec, like)
+    };
     AUTO(records) *r = NULL;
 
     if (OPEN[spec->format](&at, &r, e) < 0)

@@ -4,6 +4,7 @@
 
 #include "data/csv_layout.h"
 #include "data/csv_value.h"
+#include "data/dataset_internal.h"
 #include "data/describe_internal.h"
 #include "data/jsonl.h"
 #include "data/tokens.h"
@@ -222,9 +223,9 @@ static int describe_files(const struct data_place *at, const struct data_files *
 
 int describe_csv(const struct describe_options *o, int64_t limit, struct data_description *ret, struct err *e)
 {
-    const struct column_names *like =
-        o->like != NULL && o->like->features.n > 0 && o->spec->header ? o->like : NULL; /* as for dataset_open() */
-    const struct data_place at = { .spec = o->spec, .base_dir = o->base_dir, .cache_dir = o->cache_dir, .like = like };
+    const struct data_place at = {
+        .spec = o->spec, .base_dir = o->base_dir, .cache_dir = o->cache_dir, .like = dataset_like(o->spec, o->like)
+    };
     struct data_files files;
     if (data_files_open(&at, &files, e) < 0)
         return -1;

@@ -52,44 +52,47 @@ static const struct {
       "\"int\",\"vocabulary\":[\"a\"]}) <- sequential\n"
       "Sequential sequential_1 <- sequential_words\n",
       NULL },
-    /* without a header the columns are numbers, and the label and the weight are not among them */
-    { JOB(ROW(2), "format: csv, header: false, label: -1, sampleWeight: 1"), "",
+    /* without a header the columns are numbers */
+    { JOB(ROW(2), "format: csv, header: false, label: -1, sampleWeight: 1"), "0,2",
       "InputLayer column_0({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
       "InputLayer column_2({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
       "Concatenate input_layer_row({\"axis\":-1}) <- column_0, column_2\n"
       "Sequential sequential <- input_layer_row\n",
       NULL },
-    { JOB(ROW(2), "format: csv, header: false, label: 0, columns: [{name: '3'}, {name: '1'}]"), "",
+    { JOB(ROW(2), "format: csv, header: false, label: 0, columns: [{name: '3'}, {name: '1'}]"), "3,1",
       "InputLayer column_3({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
       "InputLayer column_1({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
       "Concatenate input_layer_row({\"axis\":-1}) <- column_3, column_1\n"
       "Sequential sequential <- input_layer_row\n",
       NULL },
-    /* a label that is counted from the end may be listed, too */
     { JOB(ROW(2),
           "format: csv, header: false, label: -1, columns: [{name: '3', type: float}, {name: '2'}, {name: '0'}]"),
-      "",
+      "2,0",
       "InputLayer column_2({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
       "InputLayer column_0({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
       "Concatenate input_layer_row({\"axis\":-1}) <- column_2, column_0\n"
       "Sequential sequential <- input_layer_row\n",
       NULL },
-    { JOB(ROW(2), "format: csv, header: false, label: -1, columns: [{name: '3'}, {name: '2'}]"), "",
+    { JOB(ROW(2), "format: csv, header: false, label: -1, columns: [{name: '3'}, {name: '2'}]"), "3,2",
       "InputLayer column_3({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
       "InputLayer column_2({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
       "Concatenate input_layer_row({\"axis\":-1}) <- column_3, column_2\n"
       "Sequential sequential <- input_layer_row\n",
       NULL },
     { JOB(ROW(1), "format: csv, header: false, label: -1, columns: [{name: '1', type: category, vocabulary: [a, b]}]"),
-      "",
+      "0",
       "InputLayer column_0({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
       "Sequential sequential <- column_0\n",
       NULL },
-    { JOB(ROW(1), "format: csv, header: false, label: -1, columns: [{name: '1', type: float}]"), "", NULL,
-      "--preprocessing: the number of the label or of the weight counts from the end" },
+    { JOB(ROW(1), "format: csv, header: false, label: -1, columns: [{name: '1', type: float}]"), "1",
+      "InputLayer column_1({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
+      "Sequential sequential <- column_1\n",
+      NULL },
+    { JOB(ROW(1), "format: csv, header: false, label: -1"), "", NULL,
+      "--preprocessing: the checkpoint does not say which columns the features are" },
     { JOB(TWO, "format: csv, header: false, label: {species: -2, mass: -1}, columns: [{name: '5', type: category, "
                "vocabulary: [u, v]}], inputs: {group: ['0', '1', '2', '3', '4'], bill: ['4', '2', '0']}"),
-      "",
+      "0,1,2,3,4",
       "InputLayer column_0({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
       "InputLayer column_1({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
       "InputLayer column_2({\"batch_shape\":[null,1],\"dtype\":\"float32\"})\n"
