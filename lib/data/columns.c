@@ -173,7 +173,7 @@ static int some_features(const struct data_place *at, const struct data_columns 
     return c->features > 0 ? 0 : data_error(at, "columns", e, "no column is left for the features");
 }
 
-static const char *type_name(enum column_type type)
+const char *column_type_name(enum column_type type)
 {
     static const char *const NAMES[] = {
         [COLUMN_FLOAT] = "float", [COLUMN_INT] = "int",   [COLUMN_CATEGORY] = "category", [COLUMN_BYTES] = "bytes",
@@ -248,10 +248,10 @@ static int describe_column(const struct data_place *at, const struct node *n, st
         return node_error(&name_node, e, "column '%s' is one of dropColumns, too", name);
     if (column->is_weight && column->type != COLUMN_FLOAT && column->type != COLUMN_INT)
         return node_error(n, e, "column '%s' is the weight of examples and must be a number, not a %s", name,
-                          type_name(column->type));
+                          column_type_name(column->type));
     if (column->is_label && (column->type == COLUMN_DATE || column->type == COLUMN_TEXT))
         return node_error(n, e, "column '%s' is the label, which must be numbers or words, not %ss", name,
-                          type_name(column->type));
+                          column_type_name(column->type));
     if (column->is_label && c->n_labels > 1 && column->type == COLUMN_CATEGORY && at->spec->outputs.n == 0)
         return node_error(n, e, "column '%s' is one of several labels, which must be numbers", name);
     if (check_role(n, column, e) < 0)

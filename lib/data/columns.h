@@ -88,6 +88,7 @@ MUST_USE int columns_of_spec(const struct data_place *at, struct data_columns *r
  * gives a csv column, and the default of any column, whose type is known. */
 MUST_USE int column_read_csv(const struct node *n, struct data_column *c, struct err *e);
 MUST_USE int column_read_default(const struct node *n, struct data_column *c, struct err *e);
+const char *column_type_name(enum column_type type); /* as in spec.columns of csv and jsonl */
 /* Something of a csv column is still to be learned from data.train (csv_learn.h): its words, boundaries,
  * or what stands for a missing value. */
 bool column_learns(const struct data_column *c);

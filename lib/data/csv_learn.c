@@ -2,14 +2,12 @@
  * has the same bits in every process. */
 #include "data/csv_learn.h"
 
-#include <float.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "data/bins.h"
 #include "data/csv_layout.h"
-#include "data/date.h"
+#include "data/csv_value.h"
 #include "data/tokens.h"
 
 struct learner { /* of a column */
@@ -76,15 +74,9 @@ static int count_text(struct learner *l, const struct csv_place *place, const ch
     return 0;
 }
 
-static int take_tokens(struct learner *l, const struct csv_dialect *d, const struct csv_place *place,
-                       const struct text_field *raw, struct err *e)
+static int take_tokens(struct learner *l, const struct csv_place *place, const struct text_field *raw, struct err *e)
 {
-    struct text_field field = text_trim(*raw);
     struct token_reader tokens = token_reader(raw, l->column->text);
-    if (csv_dialect_missing(d, &field)) {
-        l->missing++;
-        return 0;
-    }
     while (token_next(&tokens)) {
         if (!tokens.whole || str_eq(tokens.token, TOKEN_UNKNOWN))
             continue;
@@ -95,18 +87,9 @@ static int take_tokens(struct learner *l, const struct csv_dialect *d, const str
     return 0;
 }
 
-static int take_number(struct learner *l, const struct csv_dialect *d, const struct csv_place *place,
-                       const struct text_field *field, struct err *e)
+static int take_number(struct learner *l, const struct csv_place *place, double v, struct err *e)
 {
     char text[32];
-    double v;
-    bool found = csv_dialect_number(d, field, &v);
-    if (found ? csv_dialect_missing_number(d, v) : csv_dialect_missing(d, field)) {
-        l->missing++;
-        return 0;
-    }
-    if (!found || (l->bins != NULL && fabs(v) > (double)FLT_MAX))
-        return csv_bad_value(d, place, field, e);
     l->sum += v;
     l->n++;
     if (l->bins != NULL)
@@ -114,25 +97,17 @@ static int take_number(struct learner *l, const struct csv_dialect *d, const str
     return l->column->missing == MISSING_MODE ? count_text(l, place, str_double(v, text), e) : 0;
 }
 
-/* A word or a date. */
-static int take_text(struct learner *l, const struct csv_dialect *d, const struct csv_place *place,
-                     const struct text_field *field, struct err *e)
+/* A word or a date. Those outside a vocabulary cannot stand for a missing value. */
+static int take_text(struct learner *l, const struct csv_place *place, const struct text_field *field, struct err *e)
 {
     const struct data_column *c = l->column;
     char text[VOCABULARY_WORD_MAX + 1];
-    double ignored;
-    bool whole = text_copy(field, text, sizeof(text));
-    bool hashed = c->hash_bins > 0, given = c->type == COLUMN_CATEGORY && !c->learns_words && !hashed;
-    bool known = given && whole && column_word(c, text) >= 0;
-    if (!known && csv_dialect_missing(d, field)) {
-        l->missing++;
+    bool whole = text_copy(field, text, sizeof(text)), given = c->vocabulary.n > 0;
+    if (given && (!whole || column_word(c, text) < 0))
         return 0;
-    }
     if (!whole)
         return csv_error_at(place->file, place->at, e, "column '%s': a word has at most %d bytes", c->name,
                             VOCABULARY_WORD_MAX);
-    if (c->type == COLUMN_DATE ? !date_parse(field, c->format, &ignored) : given && !known)
-        return csv_bad_value(d, place, field, e);
     l->n++;
     return count_text(l, place, text, e);
 }
@@ -141,13 +116,17 @@ static int take_field(struct learner *l, const struct csv_dialect *d, const stru
                       const struct text_field *raw, struct err *e)
 {
     struct text_field field = text_trim(*raw);
-    if (place->missing) {
+    double v;
+    enum csv_found found = csv_value(d, place, raw, &v);
+    if (found == CSV_MISSING) {
         l->missing++;
         return 0;
     }
+    if (found == CSV_NO_VALUE && !l->column->learns_words)
+        return csv_bad_value(d, place, &field, e);
     if (l->column->type == COLUMN_TEXT)
-        return take_tokens(l, d, place, raw, e);
-    return (is_number(l->column) ? take_number : take_text)(l, d, place, &field, e);
+        return take_tokens(l, place, raw, e);
+    return is_number(l->column) ? take_number(l, place, v, e) : take_text(l, place, &field, e);
 }
 
 static int take_value(void *user, const struct csv_place *place, const struct text_field *field, struct err *e)

@@ -256,7 +256,7 @@ int describe_dataset(const struct dataset *d, const struct describe_options *o, 
         describe_parts(c.r, ret);
     else if (describe_csv(o, o->limit, ret, e) < 0)
         return -1;
-    if (describe_examples(d, &c, !has_fields, ret, e) < 0)
+    if ((!has_fields || ret->integer_labels) && describe_examples(d, &c, !has_fields, ret, e) < 0)
         return -1;
     return describe_first(d, &c, ret, e);
 }

@@ -139,14 +139,9 @@ static void keep_top(struct described_column *to, const struct map_slot *word)
 
 static const char *type_of(const struct data_column *c, const struct described_column *to)
 {
-    static const char *const NAMES[] = { [COLUMN_FLOAT] = "float",
-                                         [COLUMN_INT] = "int",
-                                         [COLUMN_CATEGORY] = "category",
-                                         [COLUMN_DATE] = "date",
-                                         [COLUMN_TEXT] = "text" };
     if (!c->used && !c->described)
         return to->count == 0 ? "empty" : to->has_numbers ? "number" : "text";
-    return NAMES[c->type];
+    return column_type_name(c->type);
 }
 
 static void finish_column(struct csv_counter *c)

@@ -48,7 +48,7 @@ START_TEST(a_text_has_these_tokens)
 }
 END_TEST
 
-/* What does not fit is no word, also when its beginning is one; what follows is read. */
+/* A token that does not fit is not a word, even if its beginning is one. The tokens behind it are read. */
 START_TEST(a_long_token_is_cut)
 {
     char text[2 * TOKEN_MAX + 8];
