@@ -1,5 +1,5 @@
 /* The names that a checkpoint keeps: written and read again, and compared with those of other data. */
-#include "data/column_names.h"
+#include "data_help.h"
 
 #include "check_main.h"
 
@@ -58,6 +58,32 @@ START_TEST(names_are_read_as_they_were_written)
 }
 END_TEST
 
+/* A file without header is known by the places of its columns; others are read in their order, whatever their names. */
+START_TEST(places_are_not_names)
+{
+    AUTO_FINI(folder) dir = folder_new();
+    AUTO(dataset) *train = NULL, *other = NULL;
+    AUTO_FINI(column_names) again = { .weight = NULL };
+    struct err e = { .code = ERR_NONE };
+    put_file(&dir, "t.csv", "1,2,3\n4,5,6\n", 12);
+    put_file(&dir, "u.csv", "c,b,a\n7,8,9\n", 12);
+    ck_ok_e(open_yaml("format: csv\nfiles: t.csv\nheader: false\nlabel: 1\n", dir.path, dir.path, &train, &e));
+    const struct column_names *names = dataset_columns(train);
+    ck_assert(names->by_place);
+    ck_assert_uint_eq(names->features.n, 2);
+    ck_assert_str_eq(names->features.items[1], "2");
+
+    json_auto_t *v = column_names_json(names);
+    struct node n = node_root(v, NULL);
+    ck_ok_e(column_names_read(&n, &again, &e));
+    ck_assert(again.by_place);
+    ck_ok_e(open_like("format: csv\nfiles: u.csv\nlabel: b\n", dir.path, dir.path, &again, &other, &e));
+    ck_assert(!dataset_columns(other)->by_place);
+    ck_ok_e(column_names_same(&again, dataset_columns(other), &e));
+    ck_ok_e(column_names_same(dataset_columns(other), &again, &e));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("data/column_names");
@@ -65,5 +91,6 @@ Suite *test_suite(void)
     suite_add_tcase(s, t);
     tcase_add_loop_test(t, other_names_are_refused, 0, COUNT_OF(CASES));
     tcase_add_loop_test(t, names_are_read_as_they_were_written, 0, COUNT_OF(CASES));
+    tcase_add_test(t, places_are_not_names);
     return s;
 }
