@@ -48,14 +48,6 @@ static void put(const struct buf *text)
     ssize_t ignored UNUSED = write(STDERR_FILENO, text->data, text->len); /* an error cannot be reported */
 }
 
-static void add_plain(struct buf *out, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-        buf_char(out, c == '\t' || (c >= 0x20 && c != 0x7f) ? *text : ' ');
-    }
-}
-
 static const char *text_colour(const char *text)
 {
     return str_starts(text, "error: ") ? RED : str_starts(text, "warning: ") ? YELLOW : "";
@@ -66,18 +58,18 @@ void console_format(const struct console *c, size_t i, const char *name, const c
     size_t n = strlen(name);
 
     if (c->json) {
-        add_plain(out, text);
+        buf_shown(out, text, strlen(text));
         return;
     }
     if (text[0] == '[' && strncmp(text + 1, name, n) == 0 && str_starts(text + 1 + n, "] "))
         text += n + 3;
     if (!c->terminal) {
         buf_printf(out, "[%s] ", name);
-        add_plain(out, text);
+        buf_shown(out, text, strlen(text));
         return;
     }
     buf_printf(out, "%s[%s]%s %s", PALETTE[i % COUNT_OF(PALETTE)], name, RESET, text_colour(text));
-    add_plain(out, text);
+    buf_shown(out, text, strlen(text));
     if (text_colour(text)[0] != '\0')
         buf_str(out, RESET);
 }
@@ -112,7 +104,7 @@ void console_log(struct console *c, enum log_level level, const char *text)
         return;
     if (level >= LOG_WARNING)
         buf_printf(&line, "%s%s: ", level == LOG_ERROR ? RED : YELLOW, level == LOG_ERROR ? "error" : "warning");
-    add_plain(&line, text);
+    buf_shown(&line, text, strlen(text));
     if (level >= LOG_WARNING)
         buf_str(&line, RESET);
     put_line(c, line.data, line.len);

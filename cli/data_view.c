@@ -34,12 +34,8 @@ void data_view_clean(const char *text, size_t max, struct buf *out)
     const unsigned char *p = (const unsigned char *)text;
     size_t left = strlen(text), shown = 0;
     for (size_t n; left > 0 && shown < max; left -= n, p += n, shown++) {
-        n = p[0] < 0x80 ? 1 : utf8_length(p, left);
-        if (n > 1 && !(p[0] == 0xC2 && p[1] < 0xA0)) /* and not one of the control characters U+0080 to U+009F */
-            buf_add(out, p, n);
-        else
-            buf_char(out, n != 1 ? '?' : p[0] < 0x20 || p[0] == 0x7F ? ' ' : (char)p[0]);
-        n = MAX(n, 1);
+        char instead = utf8_shown(p, left, &n);
+        buf_add(out, instead == '\0' ? (const void *)p : &instead, instead == '\0' ? n : 1);
     }
     if (left > 0)
         buf_str(out, "...");

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 char buf_empty[1];
 
 void buf_fini(struct buf *b)
@@ -55,6 +57,18 @@ void buf_str(struct buf *b, const char *s)
 void buf_char(struct buf *b, char c)
 {
     buf_add(b, &c, 1);
+}
+
+void buf_shown(struct buf *b, const char *s, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)s, *end = p + n;
+    for (size_t len; p < end; p += len) {
+        char instead = utf8_shown(p, (size_t)(end - p), &len);
+        if (instead == '\0' || *p == '\t')
+            buf_add(b, p, len);
+        else
+            buf_char(b, instead);
+    }
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)

@@ -28,6 +28,8 @@ void buf_reserve(struct buf *b, size_t more);
 void buf_add(struct buf *b, const void *data, size_t n);
 void buf_str(struct buf *b, const char *s);
 void buf_char(struct buf *b, char c);
+/* Text for a terminal or a log: control characters but tabs become spaces, and bytes that are not UTF-8 '?'. */
+void buf_shown(struct buf *b, const char *s, size_t n);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
 void buf_u16le(struct buf *b, uint16_t v);

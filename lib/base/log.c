@@ -86,15 +86,6 @@ static void add_json_string(struct buf *b, const char *s)
     buf_char(b, '"');
 }
 
-/* One record is one line: control characters of a message must not forge others. */
-static void add_text(struct buf *b, const char *s)
-{
-    for (; *s != '\0'; s++) {
-        unsigned char c = (unsigned char)*s;
-        buf_char(b, c == '\t' || (c >= 0x20 && c != 0x7f) ? *s : ' ');
-    }
-}
-
 static void add_number(struct buf *b, const struct log_field *f, bool json)
 {
     char number[32];
@@ -115,7 +106,7 @@ static void add_value(struct buf *b, const struct log_field *f, bool json)
         if (json)
             add_json_string(b, f->s != NULL ? f->s : "");
         else
-            add_text(b, f->s != NULL ? f->s : "");
+            buf_shown(b, f->s != NULL ? f->s : "", f->s != NULL ? strlen(f->s) : 0);
         break;
     case LOG_FIELD_INT:
         buf_printf(b, "%" PRId64, f->i);
@@ -131,7 +122,7 @@ static void add_value(struct buf *b, const struct log_field *f, bool json)
 /* "loss 0.25  accuracy 0.9", what people read */
 static void add_words(struct buf *b, const char *msg, int n, const struct log_field *fields)
 {
-    add_text(b, msg);
+    buf_shown(b, msg, strlen(msg)); /* one record is one line: no message forges another */
     for (int i = 0; i < n; i++) {
         buf_printf(b, "%s%s ", i > 0 || msg[0] != '\0' ? " " : "", fields[i].key);
         add_value(b, &fields[i], false);

@@ -119,6 +119,28 @@ START_TEST(varints)
 }
 END_TEST
 
+static const struct {
+    const char *text, *shown;
+} TEXTS[] = {
+    { "", "" },
+    { "caf\xC3\xA9 \xE2\x86\x92 \xF0\x9F\x9A\x82\tx", "caf\xC3\xA9 \xE2\x86\x92 \xF0\x9F\x9A\x82\tx" },
+    { "one\nerror: two\x1b[31m\x7f", "one error: two [31m " },
+    { "a\xC2\x9B"
+      "31mb\xC2\x80\xC2\x9F\xC2\xA0",
+      "a 31mb  \xC2\xA0" },                                                              /* CSI of one character */
+    { "\xE2\x80\xA8|\xE2\x80\xAA|\xE2\x80\xAE|\xE2\x81\xA6|\xE2\x81\xA9", " | | | | " }, /* other lines, directions */
+    { "\xE2\x80\xA7|\xE2\x80\xAF|\xE2\x81\xA5|\xE2\x81\xAA", "\xE2\x80\xA7|\xE2\x80\xAF|\xE2\x81\xA5|\xE2\x81\xAA" },
+    { "\xFF\xC3|\xED\xA0\x80\xE2\x86", "??|?????" },
+};
+
+START_TEST(a_text_is_shown_and_not_obeyed)
+{
+    AUTO_FINI(buf) b = BUF_INIT;
+    buf_shown(&b, TEXTS[_i].text, strlen(TEXTS[_i].text));
+    ck_assert_str_eq(b.data, TEXTS[_i].shown);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("buf");
@@ -129,6 +151,7 @@ Suite *test_suite(void)
     tcase_add_test(t, little_endian_round_trip);
     tcase_add_test(t, a_reader_never_passes_the_end);
     tcase_add_loop_test(t, varints, 0, COUNT_OF(VARINTS));
+    tcase_add_loop_test(t, a_text_is_shown_and_not_obeyed, 0, COUNT_OF(TEXTS));
     suite_add_tcase(s, t);
     return s;
 }

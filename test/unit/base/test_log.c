@@ -82,8 +82,9 @@ START_TEST(a_message_cannot_forge_a_line)
 {
     log_setup(LOG_INFO, LOG_TEXT, NULL);
     capture();
-    log_info("%s", "one\nerror: two\x1b[31m");
-    ck_assert_str_eq(captured(), "one error: two [31m\n");
+    log_info("%s", "one\nerror: two\x1b[31m\xC2\x9B"
+                   "0m");
+    ck_assert_str_eq(captured(), "one error: two [31m 0m\n");
 }
 END_TEST
 
