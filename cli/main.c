@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli.h"
+#include "tensor/gemm_core.h"
 
 static const struct command COMMANDS[] = {
     { "run", run_command, "train a job locally: ps, workers and chief as processes" },
@@ -59,6 +60,7 @@ int main(int argc, char **argv)
     struct err e = { 0 };
     int exit_code = 0;
 
+    gemm_core_choose(argv);
     signal(SIGPIPE, SIG_IGN); /* a write then says EPIPE */
     if (dispatch(argc, argv, &exit_code, &e) < 0) {
         if (!err_is(&e, ERR_OUTPUT_CLOSED))

@@ -7,6 +7,7 @@
 #include "roles.h"
 #include "rpc/rpc.h"
 #include "tensor/gemm.h"
+#include "tensor/gemm_core.h"
 
 static void log_start(const struct replica *r)
 {
@@ -20,8 +21,10 @@ static void log_start(const struct replica *r)
         log_info("trainyard-worker %s: BLAS core %s", TRAINYARD_VERSION, gemm_core());
     if (replica_leads(r) && replica_trains(r))
         log_info("BLAS core %s", gemm_core());
-    const char *forced = getenv("OPENBLAS_CORETYPE");
-    if (forced != NULL)
+    const char *forced = getenv("OPENBLAS_CORETYPE"), *replaced = getenv(GEMM_CORE_REPLACED);
+    if (forced != NULL && replaced != NULL)
+        log_info("OpenBLAS took this processor for %s; using %s", replaced, forced);
+    else if (forced != NULL)
         log_info("OPENBLAS_CORETYPE=%s is set: without it OpenBLAS uses the fastest kernels of this processor", forced);
 }
 
@@ -47,6 +50,7 @@ int main(int argc, char **argv)
     struct worker_options o;
     enum opt_result parsed;
     struct err e = { .code = ERR_NONE };
+    gemm_core_choose(argv);
     mem_keep_pages();
     if (worker_options_parse(argc, argv, &o, &parsed, &e) < 0)
         return replica_end(NULL, &e);

@@ -22,6 +22,7 @@
 #include "nn/exec.h"
 #include "nn/model_impl.h"
 #include "tensor/gemm.h"
+#include "tensor/gemm_core.h"
 #include "test/unit/data/put_example.h"
 
 enum { ROWS = 8192, COLUMNS = 60, PIXELS = 784, CLASSES = 10, BATCH = 64, TURNS = 5 };
@@ -220,6 +221,7 @@ int main(int argc, char **argv)
     char dir[] = "/tmp/bench-prefetch-XXXXXX";
     struct err e = { .code = ERR_NONE };
     AUTO_FINI(strlist) names = { .items = NULL };
+    gemm_core_choose(argv);
     mem_keep_pages();
     gemm_setup();
     if (mkdtemp(dir) == NULL)

@@ -19,6 +19,7 @@
 #include "nn/exec.h"
 #include "nn/model_impl.h"
 #include "tensor/gemm.h"
+#include "tensor/gemm_core.h"
 #include "tensor/kernel.h"
 
 #ifndef __NO_MATH_ERRNO__
@@ -310,6 +311,7 @@ int main(int argc, char **argv)
     bool bare_same = false, bytes_same = false;
     struct err e = { .code = ERR_NONE };
 
+    gemm_core_choose(argv);
     mem_keep_pages();
     gemm_setup();
     struct data d = make_data();

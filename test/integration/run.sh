@@ -46,6 +46,15 @@ test_quick_single_machine() {
     want_line 'Running single-machine training'
 }
 
+test_quick_kernels_fit_the_processor() { # OpenBLAS chooses old ones for a processor that it does not know
+    single_job
+    want_exit 0 env -u OPENBLAS_CORETYPE trainyard-worker --job "$job" --data-dir "$data" --output-dir "$dir/run" || return
+    grep -qw avx2 /proc/cpuinfo && ! want_line 'BLAS core (Haswell|Zen|SkylakeX|Cooperlake|SapphireRapids)' && return
+    want_exit 0 env OPENBLAS_CORETYPE=Prescott trainyard-worker --job "$job" --data-dir "$data" --output-dir "$dir/chosen" || return
+    want_line 'BLAS core Prescott'
+    want_line 'OPENBLAS_CORETYPE=Prescott is set: without it'
+}
+
 test_quick_misspelt() {
     sed 's/optimizer: {*Adam/&m/' "$digits" >"$dir/job.yaml"
     want_exit 2 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
