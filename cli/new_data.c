@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "job/data_inherit.h"
+
 /* ---- the data set ---- */
 
 static bool is_format(const json_t *data, const char *name)
@@ -26,7 +28,7 @@ static bool is_arrays(const json_t *data)
     return is_format(data, "idx") || is_format(data, "npy") || is_npz(data);
 }
 
-/* The data set is completely given by --data, else by the run's own data set. */
+/* The data set is given by --data, and what that leaves out by data.train, else by the run's own data set. */
 static int pattern(const json_t *doc, const struct new_data *ask, json_t **ret, struct err *e)
 {
     AUTO(source) *source = NULL;
@@ -39,6 +41,7 @@ static int pattern(const json_t *doc, const struct new_data *ask, json_t **ret, 
             return err_set(
                 e, ERR_INPUT,
                 "--data must be a map with the fields of spec.data, such as '{format: csv, files: new.csv}'");
+        data_inherit(json_at(doc, "spec.data.train"), v);
         *ret = json_incref(v);
         return 0;
     }
@@ -74,6 +77,31 @@ static int put_images(json_t *data, const struct new_data *ask, struct err *e)
     return 0;
 }
 
+static bool all_end(const struct strlist *names, const char *end)
+{
+    auto_free char *packed = xasprintf("%s.gz", end);
+    for (size_t i = 0; i < names->n; i++)
+        if (!str_ends(names->items[i], end) && !str_ends(names->items[i], packed))
+            return false;
+    return names->n > 0;
+}
+
+/* Files of csv and jsonl have the same columns: the data set becomes one of the kind that the names say. */
+static void put_kind(json_t *data, const struct strlist *names)
+{
+    const char *kind = is_format(data, "jsonl") && all_end(names, ".csv")   ? "csv"
+                       : is_format(data, "csv") && all_end(names, ".jsonl") ? "jsonl"
+                                                                            : NULL;
+    if (kind == NULL)
+        return;
+    json_auto_t *other = json_pack("{s:s}", "format", kind);
+    data_inherit(data, other);
+    if (json_object_get(data, "sampleWeight") != NULL)
+        json_object_set(other, "sampleWeight", json_object_get(data, "sampleWeight"));
+    json_object_clear(data);
+    json_object_update(data, other);
+}
+
 static int put_files(json_t *data, const struct new_data *ask, struct err *e)
 {
     if (ask->files->n == 0)
@@ -99,6 +127,7 @@ static int put_files(json_t *data, const struct new_data *ask, struct err *e)
     }
     if (is_images(data))
         return put_images(data, ask, e);
+    put_kind(data, ask->files);
     json_object_set_new(data, "files", list_of(ask->files));
     return 0;
 }
@@ -199,7 +228,7 @@ static int open_as(const struct job *run, const struct model *m, const struct ne
     AUTO(dataset) *d = NULL, *rest = NULL;
     struct err cause = { 0 };
     bool part = run->fit.validation_split > 0 && ask->data == NULL && ask->files->n == 0; /* of data.train */
-    if (new_data_job(run->doc, ask, drop, &doc, e) < 0 || job_from_value(doc, run->name, &job, e) < 0)
+    if (new_data_job(run->doc, ask, drop, &doc, e) < 0 || job_from_run(doc, run->name, &job, e) < 0)
         return -1;
     job->validation.images.mixed = part; /* as data.train was */
     if (dataset_open(&job->validation, data_dir, cache_dir, ask->columns, &d, e) < 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "job/data_inherit.h"
 #include "job/fields.h"
 
 #define API_VERSION "trainyard.dev/v1alpha1"
@@ -80,6 +81,11 @@ static int apply_sets(struct job *j, const struct strlist *sets, struct err *e)
     return 0;
 }
 
+static void inherit(struct job *j)
+{
+    data_inherit(json_at(j->doc, "spec.data.train"), json_at(j->doc, "spec.data.validation"));
+}
+
 /* The document's fields and the rules between them. */
 static int parse_and_check(struct job *j, struct err *e)
 {
@@ -94,7 +100,10 @@ static int parse(const char *text, size_t n, const char *name, const struct strl
     AUTO(job) *j = xcalloc(1, sizeof(*j));
 
     j->file = xstrdup(name);
-    if (read_document(text, n, name, j, e) < 0 || apply_sets(j, sets, e) < 0 || parse_and_check(j, e) < 0)
+    if (read_document(text, n, name, j, e) < 0 || apply_sets(j, sets, e) < 0)
+        return -1;
+    inherit(j);
+    if (parse_and_check(j, e) < 0)
         return -1;
     *ret = TAKE(j);
     return 0;
@@ -125,6 +134,7 @@ int job_load_all(const char *path, const struct strlist *sets, struct strlist *f
     j->file = xstrdup(strcmp(path, "-") == 0 ? "standard input" : path);
     if (read_document(text.data, text.len, j->file, j, e) < 0 || apply_sets(j, sets, e) < 0)
         return -1;
+    inherit(j);
     source_collect(j->source, faults);
     if (parse_and_check(j, &ignored) < 0) { /* the model is still checked */
         struct node top = node_root(j->doc, j->source), spec = node_get(&top, "spec");
@@ -166,7 +176,7 @@ static json_t *copy_object(const json_t *doc)
     return copy;
 }
 
-int job_from_value(const json_t *doc, const char *name, struct job **ret, struct err *e)
+static int from_value(const json_t *doc, const char *name, bool inherits, struct job **ret, struct err *e)
 {
     AUTO(job) *j = xcalloc(1, sizeof(*j));
 
@@ -177,10 +187,24 @@ int job_from_value(const json_t *doc, const char *name, struct job **ret, struct
         return err_set(e, ERR_INPUT, "%s: lists and maps are nested more than %d deep", name, JSON_DEPTH_MAX);
     if (!is_train_job(NULL, j->doc))
         return not_a_train_job(j->doc, j->source, e);
-    if (check_api_version(j->doc, j->source, e) < 0 || parse_and_check(j, e) < 0)
+    if (check_api_version(j->doc, j->source, e) < 0)
+        return -1;
+    if (inherits)
+        inherit(j);
+    if (parse_and_check(j, e) < 0)
         return -1;
     *ret = TAKE(j);
     return 0;
+}
+
+int job_from_value(const json_t *doc, const char *name, struct job **ret, struct err *e)
+{
+    return from_value(doc, name, true, ret, e);
+}
+
+int job_from_run(const json_t *doc, const char *name, struct job **ret, struct err *e)
+{
+    return from_value(doc, name, false, ret, e);
 }
 
 bool job_evaluates(const struct job *j)

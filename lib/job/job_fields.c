@@ -66,7 +66,9 @@ static const struct field DATA[] = {
     { "train", FIELD_TABLE, DEST(struct job, train), .table = &DATA_FIELDS, .required = true, .help = "Training data.",
       .rerun = RERUN_REBASE },
     { "validation", FIELD_TABLE, DEST(struct job, validation), .table = &DATA_FIELDS,
-      .help = "Validation data: the model is evaluated on it after every epoch and at the end.",
+      .help = "Validation data: the model is evaluated on it after every epoch and at the end. What describes the "
+              "content of "
+              "the files, such as `columns`, `label` and `delimiter`, need not be repeated.",
       .rerun = RERUN_RESUME },
 };
 static const struct field_table DATA_SETS = { "spec.data", "Data sets.", ROWS(DATA), .check = NULL };

@@ -354,6 +354,44 @@ EOF
     want_line "wrong.jsonl:1:68: column 'stars': this is a text, not a number"
 }
 
+test_validation_data_are_described_by_the_training_data() { # also those of evaluate and predict, and between csv and jsonl
+    awk -v csv="$dir/t.csv" -v jsonl="$dir/t.jsonl" 'BEGIN {
+        print "good;kind;stars" >csv
+        for (i = 0; i < 40; i++) {
+            kind = i % 3 ? "hats" : "shoes"; good = i % 5 < 2; stars = i % 4
+            printf "%d;%s;%d\n", good, kind, stars >csv
+            printf "{\"kind\": \"%s\", \"stars\": %d, \"good\": %d}\n", kind, stars, good >jsonl
+        }
+    }'
+    local set i=0
+    for set in '{format: csv, files: t.csv}' '{format: jsonl, files: t.jsonl}'; do
+        i=$((i + 1))
+        cat >"$dir/$i.yaml" <<EOF
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: reviews}
+spec:
+  model: {layers: [Dense: {units: 1, activation: sigmoid}]}
+  compile: {optimizer: SGD, loss: binary_crossentropy}
+  data:
+    train:
+      {format: csv, files: t.csv, delimiter: ";", label: good, columns: [{name: kind, type: category, vocabulary: auto, encoding: one_hot},
+       {name: stars, type: float}]}
+    validation: $set
+  fit: {epochs: 2, batchSize: 8, seed: 1}
+EOF
+        want_exit 0 trainyard run "$dir/$i.yaml" --data-dir "$dir" --output-dir "$dir/run$i" || return
+    done
+    [ "$(final "$dir/run1" loss)" = "$(final "$dir/run2" loss)" ] || wrong "validation by csv and by jsonl differ"
+    cd "$dir" || return
+    for set in t.csv t.jsonl '--data={format: csv, files: t.csv}' '--data={format: jsonl, files: t.jsonl}'; do
+        want_exit 0 trainyard evaluate run1 "$set" --json || return
+        want_line "\"loss\":$(final run1 loss),"
+        want_exit 0 trainyard predict run1 "$set" -o "out$((i += 1)).csv" || return
+        cmp out3.csv "out$i.csv" || wrong "$set gives other predictions"
+    done
+}
+
 test_predict_needs_no_keras_file() { # the run's folder is enough
     want_exit 0 run --set fit.epochs=1 || return
     cp "$dir/run/model.json" "$dir/model.json"

@@ -154,6 +154,18 @@ static const struct {
     { "{\"train\":{\"format\":\"csv\",\"files\":\"a\"}}", NULL, NULL, "{format: npy, features: f}", false,
       "{\"format\":\"npy\",\"features\":\"f\"}" },
     { "{\"train\":{\"format\":\"csv\",\"files\":\"a\"}}", NULL, NULL, "text", false, NULL },
+    /* what --data leaves out is that of data.train */
+    { "{\"train\":{\"format\":\"csv\",\"files\":\"a\",\"label\":\"y\",\"columns\":[{\"name\":\"x\"}]}}", NULL, NULL,
+      "{format: csv, files: n}", false,
+      "{\"format\":\"csv\",\"files\":\"n\",\"label\":\"y\",\"columns\":[{\"name\":\"x\"}]}" },
+    /* the files of a run of jsonl can be csv, and the other way round */
+    { "{\"train\":{\"format\":\"jsonl\",\"files\":\"a\",\"label\":\"y\",\"sampleWeight\":\"w\",\"columns\":[{\"name\":"
+      "\"x\"}]}}",
+      "n.csv", NULL, NULL, false,
+      "{\"format\":\"csv\",\"files\":[\"n.csv\"],\"label\":\"y\",\"sampleWeight\":\"w\",\"columns\":[{\"name\":\"x\"}]"
+      "}" },
+    { "{\"train\":{\"format\":\"csv\",\"files\":\"a\",\"label\":\"y\",\"delimiter\":\";\"}}", "n.jsonl.gz", NULL, NULL,
+      true, "{\"format\":\"jsonl\",\"files\":[\"n.jsonl.gz\"],\"label\":\"\"}" },
     { "{\"train\":{\"format\":\"csv\",\"files\":\"a\",\"label\":[\"y\",\"z\"],\"columns\":[{\"name\":\"z\"},{\"name\":"
       "\"x\"},{\"name\":\"y\"}]}}",
       "n", NULL, NULL, true, "{\"format\":\"csv\",\"files\":[\"n\"],\"label\":\"\",\"columns\":[{\"name\":\"x\"}]}" },
