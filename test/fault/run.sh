@@ -56,7 +56,7 @@ test_long_all_at_once_and_again() { # everything dies, three times; `trainyard r
         in_background trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
         pid=$!
         wait_for 60 grep -qE 'step [0-9]+' "$dir/out"
-        sleep 1
+        sleep "0.$((RANDOM % 10))"
         kill -9 $pid
         wait $pid 2>/dev/null
         sleep 0.3

@@ -72,8 +72,10 @@ alone_long_operator_killed_at_random_moments() {
     stop_operator
     start_operator "${own_flags[@]}"
     k get tfjobs,pods -o json | jq -S '.items | map([.kind, .metadata.name, .metadata.resourceVersion])' >"$dir/before"
-    sleep 2
-    k get tfjobs,pods -o json | jq -S '.items | map([.kind, .metadata.name, .metadata.resourceVersion])' >"$dir/after"
+    eventually 60 20 metric 'trainyard_operator_jobs_by_state{kind="TFJob",state="Succeeded"}'
+    tfjob last '' Worker=1 | k apply -f - >/dev/null # its pod shows that the others had their turn
+    wait_for 60 k get pod last-worker-0 >/dev/null
+    k get tfjobs,pods -o json | jq -S '.items | map(select(.metadata.name | startswith("last") | not) | [.kind, .metadata.name, .metadata.resourceVersion])' >"$dir/after"
     cmp -s "$dir/before" "$dir/after" || problem "a new operator changed jobs that had ended"
 }
 
@@ -144,7 +146,8 @@ alone_long_api_server_goes_away() {
     want_pods 60 "$(pod_names 1 11)"
 }
 
-some_job_is_there() { [ -n "$(k get tfjobs -o name)" ]; }
+some_job_is_there() { more_jobs_are_there 0; }
+more_jobs_are_there() { [ "$(k get tfjobs -o name | wc -l)" -gt "$1" ]; } # than COUNT
 
 # Compacts etcd's history, and discards the API server's watch cache. A compaction keeps the last revision, and a watch begins
 # after the one it names: two more objects are written, so that no revision that is known before can be continued.
@@ -279,8 +282,8 @@ alone_two_operators() {
     many_jobs 1 3 | k apply -f - >/dev/null
     want_pods 60 "$(pod_names 1 3)"
     many_jobs 4 8 | k apply -f - >/dev/null &
-    sleep 0.2
     local applying=$!
+    wait_for 60 more_jobs_are_there 3
     operator=$first
     metrics=$port2
     stop_operator -KILL

@@ -79,9 +79,9 @@ END
     want_event 60 operator TFJobControllerOff 'ValidatingWebhookConfiguration'
     same "$(metric trainyard_operator_tfjob_controller_active)" 0 "the TFJob controller"
     tfjob later '' Worker=1 | k apply -f - >/dev/null
-    sleep 1
-    want_pods 1 "operator tf-worker-0"
+    k apply -f "$root/deploy/examples/digits.yaml" >/dev/null # a later job, whose pods show that it had its turn
+    want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1 operator tf-worker-0"
     kubectl delete validatingwebhookconfiguration validator.training-operator.kubeflow.org >/dev/null
-    want_pods 60 "later-worker-0 operator tf-worker-0"
+    want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1 later-worker-0 operator tf-worker-0"
     same "$(metric trainyard_operator_tfjob_controller_active)" 1 "the TFJob controller"
 }

@@ -92,7 +92,6 @@ test_backoff_limit() {
     running tf-worker-1
     failed tf-worker-1 1
     another_pod 60 tf-worker-1 "$uid"
-    sleep 1
     never_failed tfjob tf # 3 of 4
     crash_operator
     restarted tf-worker-0 2

@@ -40,7 +40,7 @@ test_status_by_the_clock_of_the_api_server() {
     want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1"
     running digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1
     want_condition 60 trainjob digits Running "True TrainJobRunning"
-    at_most "$(value trainjob digits '(.status.startTime | fromdate) - (.metadata.creationTimestamp | fromdate)')" 60 "seconds from its creation to its start"
+    at_most "$(value trainjob digits '.status.startTime | fromdate')" "$(date +%s)" "its start by the API server's clock" # not in the future
     local uid
     uid=$(uid_of pod digits-worker-1)
     bind_to_node digits-worker-1

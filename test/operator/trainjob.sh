@@ -295,7 +295,9 @@ test_metrics() {
     done
     crash_operator
     want_pods 1 "again-worker-0 bad-worker-0 good-worker-0"
-    sleep 1
+    for what in Restarting=1 Succeeded=1 Failed=1; do # it has seen each of them
+        eventually 60 "${what#*=}" metric "trainyard_operator_jobs_by_state{kind=\"TFJob\",state=\"${what%=*}\"}"
+    done
     for what in created successful failed restarted; do
         same "$(metric "training_operator_jobs_${what}_total$of")" 0 "jobs $what, counted again by a new operator"
     done

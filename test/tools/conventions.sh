@@ -72,6 +72,17 @@ logging() {
         sed 's/$/    (return an error, or report to the caller)/'
 }
 
+# A shell test of make test waits for an event, and no bound in it is one of time. It may sleep between two looks (in the
+# line after "do", or a fraction of a second), up to a random moment of a fault, and while a process is stopped.
+waits() {
+    git ls-files 'test/*.sh' | grep -E '^test/(integration|operator|attack|chart|e2e|fault|converge|soak)/' | xargs awk '
+        /^[a-z_0-9]+\(\)/ { name = $1; sub(/\(.*/, "", name) }
+        name !~ /^(test|alone|e2e)_/ || name ~ /_long_/ || /^ *#/ { next }
+        /at_most "?\$\(\(SECONDS/ || (/\<sleep\>/ && !/do sleep|sleep 0\.[0-9]+$|RANDOM|STOP.* sleep .*CONT/) {
+            print FILENAME ":" FNR ": " $0 "    (HACKING.md: wait for an event)"
+        }'
+}
+
 # Words that plain technical English does not use here. An exception is a line of the list below.
 english() {
     local words='(?<!here )\bis no (?!longer|more\b)|\bnobody\b|\bsomebody\b|\banew\b|\bbefell\b|\bby and by\b|\bshould he\b|\bof one.s own\b|\bsent home\b|\bfurniture\b|\bfleets?\b|\btall(y|ies)\b|\bdesks?\b|\bghosts?\b|\bstor(y|ies)\b'

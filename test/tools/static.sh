@@ -70,6 +70,7 @@ verdict "a source does not say what it does" "$(test/tools/conventions.sh heads)
 verdict "a unit test sleeps, or what it wants depends on the speed of the machine (check_main.h: ck_wait)" \
     "$(grep -nE '\<(clock_sleep_ms|usleep|nanosleep|sleep|poll\(NULL)\>|clock_ms\(\)( - [a-z_]+)? *(<|, [0-9A-Z])|< *clock_ms\(\)' -r test/unit --include=*.[ch] |
         grep -vE '^test/unit/(check_main\.h|base/test_clock\.c):|ck_assert_int_g[et]\(|\"')"
+verdict "a shell test sleeps, or what it wants depends on the speed of the machine" "$(test/tools/conventions.sh waits)"
 verdict "not plain English" "$(test/tools/conventions.sh english)"
 
 # test/data/sanitizer/CASE: a report, and the line that a verdict has of it.
