@@ -126,7 +126,8 @@ static int add_to_port(struct outer_model *o, struct port_part *port, const char
         return err_set(e, ERR_INPUT,
                        "--preprocessing: column '%s' is of type %s, which no layer of Keras reads; " OTHERWISE, column,
                        column_type(f->item));
-    if (json_object_get(f->item, "shape") != NULL)
+    bool sequence = json_object_get(f->item, "outputSequenceLength") != NULL && !str_eq(column_type(f->item), "text");
+    if (sequence || json_object_get(f->item, "shape") != NULL)
         return err_set(e, ERR_INPUT,
                        "--preprocessing: column '%s' is a list of numbers, and only columns of one value become "
                        "inputs; " OTHERWISE,

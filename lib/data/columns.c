@@ -170,6 +170,8 @@ static int add_feature(struct data_columns *c, struct data_column *column, struc
 
 static int some_features(const struct data_place *at, const struct data_columns *c, struct err *e)
 {
+    if (c->features > INT32_MAX) /* as for a layer's output */
+        return data_error(at, "columns", e, "an example of %zu numbers is too large", c->features);
     return c->features > 0 ? 0 : data_error(at, "columns", e, "no column is left for the features");
 }
 
@@ -203,6 +205,28 @@ static int check_role(const struct node *n, const struct data_column *c, struct 
     return 0;
 }
 
+/* outputSequenceLength: the shape is that of a step, and the steps become its first dimension. */
+static int read_length(const struct node *n, struct data_column *c, struct err *e)
+{
+    struct node length = node_get(n, "outputSequenceLength"), shape = node_get(n, "shape");
+    int64_t steps, dim[SHAPE_MAX_RANK];
+    c->step = c->count;
+    if (!node_present(&length))
+        return 0;
+    if (node_i64(&length, 1, TEXT_LENGTH_MAX, &steps, e) < 0)
+        return -1;
+    if (c->shape.rank + 1 >= SHAPE_MAX_RANK)
+        return node_error(&shape, e, "has %d dimensions, at most %d with 'outputSequenceLength'", c->shape.rank,
+                          SHAPE_MAX_RANK - 2);
+    dim[0] = steps;
+    memcpy(dim + 1, c->shape.dim, (size_t)c->shape.rank * sizeof(*dim));
+    c->shape = shape_of(c->shape.rank + 1, dim);
+    c->length = (size_t)steps;
+    return size_mul(c->length, c->step, &c->count, NULL) < 0
+               ? node_error(&length, e, "is too large for steps of this shape")
+               : 0;
+}
+
 /* shape: [28, 28]; without one a single number. */
 static int read_shape(const struct node *n, struct data_column *c, struct err *e)
 {
@@ -222,13 +246,14 @@ static int read_shape(const struct node *n, struct data_column *c, struct err *e
     }
     if (shape_count(&c->shape, &c->count, NULL) < 0)
         return node_error(&dims, e, "is too large");
-    return 0;
+    return read_length(n, c, e);
 }
 
 /* One of spec.columns. */
 static int describe_column(const struct data_place *at, const struct node *n, struct data_columns *c, struct err *e)
 {
-    struct node name_node = node_get(n, "name"), shape = node_get(n, "shape");
+    struct node name_node = node_get(n, "name"), shape = node_get(n, "shape"),
+                length = node_get(n, "outputSequenceLength");
     const char *name;
     char hint[LIST_TEXT];
     if (node_object(n, e) < 0 || node_str(&name_node, &name, e) < 0)
@@ -242,7 +267,10 @@ static int describe_column(const struct data_place *at, const struct node *n, st
     if (column->described)
         return node_error(&name_node, e, "column '%s' is described twice", name);
     column->described = true;
-    if (column_read_csv(n, column, e) < 0 || (node_present(&shape) && read_shape(n, column, e) < 0))
+    if (column_read_csv(n, column, e) < 0)
+        return -1;
+    bool list = node_present(&shape) || (node_present(&length) && column->type != COLUMN_TEXT);
+    if (list && read_shape(n, column, e) < 0)
         return -1;
     if (column->dropped)
         return node_error(&name_node, e, "column '%s' is one of dropColumns, too", name);
@@ -490,7 +518,7 @@ static struct image_form image_of(const struct shape *shape, const struct image_
 
 static int read_feature(const struct node *n, const struct image_spec *images, struct data_column *c, struct err *e)
 {
-    static const char *const KEYS[] = { "name", "type", "shape", "default" };
+    static const char *const KEYS[] = { "name", "type", "shape", "outputSequenceLength", "default" };
     static const char *const TYPES[] = { "float", "int64", "bytes", "image" };
     static const enum column_type MEANING[] = { COLUMN_FLOAT, COLUMN_INT, COLUMN_BYTES, COLUMN_IMAGE };
     struct node name_node = node_get(n, "name"), type_node = node_get(n, "type");
@@ -517,7 +545,8 @@ static int place_features(const struct data_place *at, struct data_columns *c, s
             return -1;
     for (size_t i = 0; i < c->n; i++) {
         struct node item = node_item(&at->spec->columns, i);
-        if (c->c[i].is_weight && tfrecord_weight_check(at->spec, &item, e) < 0)
+        if ((c->c[i].is_weight && tfrecord_weight_check(at->spec, &item, e) < 0) ||
+            (c->c[i].is_label && tfrecord_label_check(&item, e) < 0))
             return -1;
     }
     return some_features(at, c, e);

@@ -8,6 +8,7 @@
  *       - {name: height, type: float, binBoundaries: [1.5, 1.8]}
  *       - {name: sailed, type: date, parts: [month, dayofweek], format: "%d.%m.%Y"}
  *       - {name: review, type: text, vocabulary: [the, and], outputSequenceLength: 200}
+ *       - {name: frames, type: float, shape: [8], outputSequenceLength: 30}   # tfrecord, jsonl: shape (30, 8)
  *     label: survived                               # name or index; -1 is the last column
  *
  * The label may be described among the columns too; when nothing else is, all others of a csv are features. With
@@ -48,7 +49,9 @@ struct data_column {
     enum data_missing missing;             /* csv: what becomes of an example without its value */
     enum date_part parts[DATE_PART_COUNT]; /* date: its `count` numbers */
     char *format;                          /* date: NULL: ISO 8601 */
-    struct shape shape;                    /* tfrecord; jsonl: of a list */
+    struct shape shape;                    /* tfrecord; jsonl: of a list; with `length` it is the first dimension */
+    size_t length;                         /* a list of any length: the steps that it is padded or cut to; or 0 */
+    size_t step;                           /* the numbers of a step; without `length` those of the shape */
     struct image_form image;               /* image: what its bytes become; the same as the shape */
     size_t count;                          /* numbers an example; in csv mostly 1 */
 };

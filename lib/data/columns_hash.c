@@ -38,6 +38,8 @@ static uint64_t column_hash(const struct data_column *c)
     h = hash64_mix(h, hash64(&c->fallback, sizeof(c->fallback), 0));
     for (int i = 0; i < c->shape.rank; i++)
         h = hash64_mix(h, (uint64_t)c->shape.dim[i]);
+    if (c->length > 0)
+        h = hash64(&c->length, sizeof(c->length), h);
     for (size_t i = 0; (word = map_next(&c->vocabulary, &i)) != NULL;)
         h = hash64(word->key, strlen(word->key), h);
     return h;

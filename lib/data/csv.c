@@ -80,10 +80,12 @@ struct csv_row {
 static int take_list(const struct csv_place *place, const struct text_field *field, struct csv_row *row, struct err *e)
 {
     const struct data_column *column = place->column;
-    auto_free double *v = xcalloc(column->count, sizeof(*v));
-    int rc = place->missing ? take_missing(place, field, &v[0], e) : jsonl_numbers(place, field, v, e);
+    auto_free double *v = xcalloc(jsonl_numbers_max(column, field), sizeof(*v));
+    double padding = column->fallback; /* what follows the end of a list */
+    size_t n = 0;
+    int rc = place->missing ? take_missing(place, field, &padding, e) : jsonl_numbers(place, field, v, &n, e);
     for (size_t i = 0; rc == 0 && row->wanted && i < column->count; i++)
-        column_row_put_number(column, i, v[place->missing ? 0 : i], &row->row);
+        column_row_put_number(column, i, i < n ? v[i] : padding, &row->row);
     return rc;
 }
 

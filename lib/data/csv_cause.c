@@ -279,6 +279,8 @@ static const char *cure_of_no_value(const struct data_column *c)
         return "set missing: drop to leave out such examples";
     if (c->is_weight)
         return "set the column's 'default' in columns, or missing: drop to leave out such examples";
+    if (c->length > 0)
+        return "set the column's 'default', which makes it an empty list, or missing: drop to leave out such examples";
     if (c->type == COLUMN_TEXT)
         return "set the column's 'default', such as \"\", or missing: drop to leave out such examples";
     return "set missing: mean or mode, the column's 'default', or missing: drop to leave out such examples";

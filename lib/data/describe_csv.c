@@ -67,15 +67,16 @@ static void count_value(struct csv_counter *c, const struct text_field *field, b
 static int take_list(struct csv_counter *c, const struct csv_place *place, const struct text_field *field,
                      struct err *e)
 {
-    auto_free double *v = xcalloc(c->column->count, sizeof(*v));
+    auto_free double *v = xcalloc(jsonl_numbers_max(c->column, field), sizeof(*v));
+    size_t n;
     if (place->missing) {
         c->to->missing++;
         return 0;
     }
-    if (jsonl_numbers(place, field, v, e) < 0)
+    if (jsonl_numbers(place, field, v, &n, e) < 0)
         return -1;
     c->to->count++;
-    for (size_t i = 0; i < c->column->count; i++)
+    for (size_t i = 0; i < n; i++)
         moments_add(&c->to->numbers, v[i]);
     return 0;
 }

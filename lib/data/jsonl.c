@@ -100,6 +100,10 @@ static bool is_missing(const struct csv_layout *l, const struct jsonl_found *f)
 static int wrong_type(const struct csv_place *place, struct err *e)
 {
     const struct data_column *c = place->column;
+    if (*place->at != '[' && *place->at != '{' && c->length > 0)
+        return csv_error_at(place->file, place->at, e,
+                            "column '%s': this is not a list of numbers; write one, or remove 'outputSequenceLength'",
+                            c->name);
     if (*place->at == '"')
         return csv_error_at(place->file, place->at, e,
                             "column '%s': this is a text, not a number: write numbers without quotes, or describe the "
@@ -116,7 +120,8 @@ static int wrong_type(const struct csv_place *place, struct err *e)
                             "column '%s': this is an object; name one of its keys, such as %s.KEY", c->name, c->name);
     if (*place->at == '[')
         return csv_error_at(place->file, place->at, e, "column '%s': this is a list; %s", c->name,
-                            is_number(c) ? "describe the column with its shape, such as shape: [128]"
+                            is_number(c) ? "describe the column with its shape, such as shape: [128], or with "
+                                           "outputSequenceLength if lists have different lengths"
                                          : "write one value, such as the words of a text with spaces between them");
     return csv_error_at(place->file, place->at, e,
                         "column '%s': this is not a list; remove 'shape', or write a list of %zu numbers", c->name,
@@ -176,13 +181,18 @@ struct list {
     const struct csv_place *place;
     const unsigned char *p, *end;
     double *out;
+    size_t n; /* numbers seen; those beyond the count are only counted */
 };
 
 static int wrong_list(const struct list *l, struct err *e)
 {
-    char shape[128];
-    return csv_error_at(l->place->file, l->p, e, "column '%s': is not a list of numbers of the shape %s",
-                        l->place->column->name, shape_text(&l->place->column->shape, shape));
+    char text[128];
+    const struct data_column *c = l->place->column;
+    const struct shape step = shape_of(MAX(c->shape.rank, 1) - 1, c->shape.dim + 1);
+    if (c->length > 0 && step.rank == 0)
+        return csv_error_at(l->place->file, l->p, e, "column '%s': is not a list of numbers", c->name);
+    return csv_error_at(l->place->file, l->p, e, "column '%s': is not a list of %s of the shape %s", c->name,
+                        c->length > 0 ? "steps" : "numbers", shape_text(c->length > 0 ? &step : &c->shape, text));
 }
 
 static int take_number(struct list *l, struct err *e)
@@ -197,7 +207,27 @@ static int take_number(struct list *l, struct err *e)
         return csv_error_at(l->place->file, l->p, e, "column '%s': this number is %s", l->place->column->name,
                             fabs(v) > (double)FLT_MAX ? "too large for a float" : "not whole");
     l->p = number.end;
-    *l->out++ = v;
+    if (l->n < l->place->column->count)
+        l->out[l->n] = v;
+    l->n++;
+    return 0;
+}
+
+static int take_list(struct list *l, int axis, struct err *e);
+
+/* A list of any length. */
+static int take_steps(struct list *l, struct err *e)
+{
+    const unsigned char *p = jsonl_space(l->p + 1, l->end);
+    bool more = *p != ']';
+    l->p = p;
+    while (more) {
+        if (take_list(l, 1, e) < 0)
+            return -1;
+        l->p = jsonl_space(l->p, l->end);
+        more = *l->p == ',';
+        l->p = jsonl_space(l->p + more, l->end);
+    }
     return 0;
 }
 
@@ -221,10 +251,20 @@ static int take_list(struct list *l, int axis, struct err *e)
     return 0;
 }
 
-int jsonl_numbers(const struct csv_place *place, const struct text_field *list, double *ret, struct err *e)
+int jsonl_numbers(const struct csv_place *place, const struct text_field *list, double *ret, size_t *ret_n,
+                  struct err *e)
 {
     struct list l = { .place = place, .p = list->p, .end = list->end, .out = ret };
-    return take_list(&l, 0, e);
+    if ((place->column->length > 0 ? take_steps(&l, e) : take_list(&l, 0, e)) < 0)
+        return -1;
+    *ret_n = MIN(l.n, place->column->count);
+    return 0;
+}
+
+/* A number has a digit, and a comma or bracket behind it. */
+size_t jsonl_numbers_max(const struct data_column *c, const struct text_field *list)
+{
+    return MIN(c->count, (size_t)(list->end - list->p) / 2 + 1);
 }
 
 /* ---- keys ---- */

@@ -24,8 +24,12 @@ MUST_USE int jsonl_names(const struct data_place *at, const struct data_files *f
 /* csv_layout_record(). */
 MUST_USE int jsonl_record(const struct csv_layout *l, const struct data_file *f, const unsigned char **p,
                           const struct csv_visit *visit, struct err *e);
-/* The count numbers of a list that the record has in a column with a shape. */
-MUST_USE int jsonl_numbers(const struct csv_place *place, const struct text_field *list, double *ret, struct err *e);
+/* The numbers of a list that the record has in a column with a shape. They are column->count, or with column->length
+ * as many whole steps as there are, up to that length: the others are only checked. `ret` has jsonl_numbers_max(). */
+MUST_USE int jsonl_numbers(const struct csv_place *place, const struct text_field *list, double *ret, size_t *ret_n,
+                           struct err *e);
+/* No list of these bytes gives more numbers. */
+size_t jsonl_numbers_max(const struct data_column *c, const struct text_field *list);
 
 /* The value of any key in the record at *p as text, "" without one; moves *p to the next line. */
 MUST_USE int jsonl_text(const struct data_file *f, const unsigned char **p, const char *key, struct buf *ret,

@@ -1,6 +1,6 @@
-/* TFRecord files of tf.Example: u64le length, u32le masked CRC-32C of it, the message, u32le masked CRC-32C of that
- * (tensorflow/core/lib/io/record_writer.h). The index pass hops from length to length; the CRC of a message is
- * checked whenever it is read. */
+/* TFRecord files of tf.Example and tf.SequenceExample: u64le length, u32le masked CRC-32C of it, the message, u32le
+ * masked CRC-32C of that (tensorflow/core/lib/io/record_writer.h). The index pass hops from length to length; the CRC
+ * of a message is checked whenever it is read. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -162,8 +162,8 @@ static int describe_label(const struct data_place *at, struct tfrecord *t, struc
 
 static int check_columns(const struct data_place *at, const struct data_columns *c, struct err *e)
 {
-    if (c->features > INT32_MAX || c->labels > INT32_MAX) /* as for a layer's output */
-        return data_error(at, "columns", e, "an example of %zu numbers is too large", MAX(c->features, c->labels));
+    if (c->labels > INT32_MAX) /* as for a layer's output */
+        return data_error(at, "columns", e, "a label of %zu numbers is too large", c->labels);
     if (c->n > EXAMPLE_FEATURES_MAX)
         return data_error(at, "columns", e, "%zu features, at most %d", c->n, EXAMPLE_FEATURES_MAX);
     for (size_t i = 0; i < c->n; i++)
@@ -173,7 +173,7 @@ static int check_columns(const struct data_place *at, const struct data_columns 
 }
 
 /* Memory for a large example is allocated only when the first record can hold one: each number takes at least a byte,
- * except those of an image. Of a small one the decoder finds what is missing. */
+ * except those of an image and of a list that is filled up. Of a small one the decoder finds what is missing. */
 static int check_first_size(const struct data_place *at, const struct tfrecord *t, struct err *e)
 {
     const struct data_file *f = NULL;
@@ -184,7 +184,8 @@ static int check_first_size(const struct data_place *at, const struct tfrecord *
     size_t wanted = 0, size;
     for (size_t i = 0; i < t->columns.n; i++) {
         const struct data_column *c = &t->columns.c[i];
-        if (!c->has_default && c->type != COLUMN_IMAGE && size_add(wanted, c->count, &wanted, NULL) < 0)
+        if (!c->has_default && c->length == 0 && c->type != COLUMN_IMAGE &&
+            size_add(wanted, c->count, &wanted, NULL) < 0)
             wanted = SIZE_MAX;
     }
     if (f == NULL || take_record(f, 0, &p, &message, &size, e) < 0)

@@ -39,6 +39,7 @@ static const struct field TFRECORD_COLUMN[] = {
     { "type", FIELD_CHOICE, .required = true, .names = TFRECORD_TYPES, .nnames = COUNT_OF(TFRECORD_TYPES),
       .nworking = COUNT_OF(TFRECORD_TYPES), .help = "" },
     { "shape", FIELD_LIST, .help = "" },
+    { "outputSequenceLength", FIELD_INT, .min = 1, .max = TEXT_LENGTH_MAX, .help = "" },
     { "default", FIELD_ANY, .help = "" },
 };
 static const struct field_table CSV_COLUMN_FIELDS = { "", "", CSV_COLUMN, COUNT_OF(CSV_COLUMN), .check = NULL };
@@ -60,19 +61,20 @@ struct checked_column {
 static const struct {
     const char *key;
     unsigned types; /* bit set of enum csv_type */
+    unsigned lists; /* jsonl: these, too */
 } BELONGS[] = {
-    { "vocabulary", 1u << CSV_CATEGORY | 1u << CSV_TEXT },
-    { "maxTokens", 1u << CSV_CATEGORY | 1u << CSV_TEXT },
-    { "encoding", NUMBERS | 1u << CSV_CATEGORY | 1u << CSV_TEXT },
-    { "numBins", NUMBERS | 1u << CSV_CATEGORY },
-    { "binBoundaries", NUMBERS },
-    { "numOovIndices", 1u << CSV_CATEGORY },
-    { "outputSequenceLength", 1u << CSV_TEXT },
-    { "standardize", 1u << CSV_TEXT },
-    { "split", 1u << CSV_TEXT },
-    { "shape", 1u << CSV_FLOAT | 1u << CSV_INT },
-    { "parts", 1u << CSV_DATE },
-    { "format", 1u << CSV_DATE },
+    { "vocabulary", 1u << CSV_CATEGORY | 1u << CSV_TEXT, 0 },
+    { "maxTokens", 1u << CSV_CATEGORY | 1u << CSV_TEXT, 0 },
+    { "encoding", NUMBERS | 1u << CSV_CATEGORY | 1u << CSV_TEXT, 0 },
+    { "numBins", NUMBERS | 1u << CSV_CATEGORY, 0 },
+    { "binBoundaries", NUMBERS, 0 },
+    { "numOovIndices", 1u << CSV_CATEGORY, 0 },
+    { "outputSequenceLength", 1u << CSV_TEXT, NUMBERS },
+    { "standardize", 1u << CSV_TEXT, 0 },
+    { "split", 1u << CSV_TEXT, 0 },
+    { "shape", NUMBERS, 0 },
+    { "parts", 1u << CSV_DATE, 0 },
+    { "format", 1u << CSV_DATE, 0 },
 };
 static const unsigned ENCODINGS[COUNT_OF(CSV_TYPES)] = {
     [CSV_FLOAT] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_ONE_HOT,
@@ -97,9 +99,10 @@ static int check_belongs(const struct checked_column *c, struct err *e)
     AUTO_FINI(buf) types = BUF_INIT;
     for (size_t i = 0; i < COUNT_OF(BELONGS); i++) {
         struct node value = node_get(c->n, BELONGS[i].key);
-        if (!node_present(&value) || (BELONGS[i].types >> c->type & 1) != 0)
+        unsigned allowed = BELONGS[i].types | (c->d->format == DATA_JSONL ? BELONGS[i].lists : 0);
+        if (!node_present(&value) || (allowed >> c->type & 1) != 0)
             continue;
-        name_bits(BELONGS[i].types, CSV_TYPES, COUNT_OF(CSV_TYPES), &types);
+        name_bits(allowed, CSV_TYPES, COUNT_OF(CSV_TYPES), &types);
         return node_error(&value, e, "only a column of type %s has '%s'", types.data, BELONGS[i].key);
     }
     return 0;
@@ -295,22 +298,26 @@ static int check_text(const struct checked_column *c, struct err *e)
 }
 
 /* A list of numbers of a JSON object. */
-static int check_shape(const struct checked_column *c, struct err *e)
+static int check_list(const struct checked_column *c, struct err *e)
 {
-    struct node shape = node_get(c->n, "shape"), missing = node_get(c->n, "missing");
+    struct node shape = node_get(c->n, "shape"), missing = node_get(c->n, "missing"),
+                length = node_get(c->n, "outputSequenceLength");
+    const struct node *list = node_present(&shape) ? &shape : &length;
     const char *rule = json_string_value(missing.v);
-    if (!node_present(&shape))
+    if (!node_present(list) || c->type == CSV_TEXT)
         return 0;
     if (c->d->format != DATA_JSONL)
         return node_error(&shape, e, "a field of csv is not a list; remove it, or name a column for each number");
     if (c->is_label || c->is_weight)
-        return node_error(&shape, e, "the %s is not a list; with several labels each has its own key",
+        return node_error(list, e, "the %s is not a list; with several labels each has its own key",
                           c->is_label ? "label" : "weight");
     if (str_eq(rule, "mean") || str_eq(rule, "mode"))
         return node_error(&missing, e, "a missing list has no %s; use default, error or drop", rule);
     if (json_object_get(c->n->v, "numBins") != NULL || json_object_get(c->n->v, "binBoundaries") != NULL)
-        return node_error(&shape, e, "the numbers of a list are not put into ranges; name a key for each number");
-    return node_size(&shape) > 0 ? 0 : node_error(&shape, e, "is empty; remove it for a single number");
+        return node_error(list, e, "the numbers of a list are not put into ranges; name a key for each number");
+    return !node_present(&shape) || node_size(&shape) > 0
+               ? 0
+               : node_error(&shape, e, "is empty; remove it for a single number");
 }
 
 static int check_csv_column(const struct data_spec *d, const struct node *n, struct err *e)
@@ -323,7 +330,7 @@ static int check_csv_column(const struct data_spec *d, const struct node *n, str
     c.is_label = data_spec_has_label(d, c.name);
     c.is_weight = c.name != NULL && str_eq(c.name, d->sample_weight);
     if (check_belongs(&c, e) < 0 || check_bins(&c, e) < 0 || check_vocabulary(&c, e) < 0 || check_label(&c, e) < 0 ||
-        check_encoding(&c, e) < 0 || check_missing(&c, e) < 0 || check_date(&c, e) < 0 || check_shape(&c, e) < 0)
+        check_encoding(&c, e) < 0 || check_missing(&c, e) < 0 || check_date(&c, e) < 0 || check_list(&c, e) < 0)
         return -1;
     return check_text(&c, e);
 }
@@ -385,11 +392,11 @@ static size_t numbers_of(const struct node *column)
                 parts = node_get(column, "parts");
     if (is_text(column))
         return numbers_of_text(column);
-    struct node shape = node_get(column, "shape");
-    size_t count = 1;
+    struct node shape = node_get(column, "shape"), length = node_get(column, "outputSequenceLength");
+    size_t count = node_present(&length) ? (size_t)json_integer_value(length.v) : 1;
     for (size_t i = 0; i < node_size(&shape); i++)
         count *= (size_t)json_integer_value(json_array_get(shape.v, i));
-    if (node_present(&shape))
+    if (node_present(&shape) || node_present(&length))
         return count;
     if (str_eq(json_string_value(encoding.v), COLUMN_ENCODING_NAMES[COLUMN_ONE_HOT]))
         return numbers_one_hot(column);

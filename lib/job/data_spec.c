@@ -109,8 +109,11 @@ static const struct field ROWS[] = {
               "float and int with `binBoundaries` or `numBins`, and `encoding`, are ranges, as of Keras's "
               "`Discretization`. "
               "jsonl: `product.category` is a key of the object `product`, and `shape` describes a list of numbers. "
+              "jsonl, tfrecord: with `outputSequenceLength` a list has any length, and is padded or cut to that many "
+              "steps of the `shape`. "
               "tfrecord: `{name: image, type: float, shape: [28, 28]}`; "
-              "types are float, int64, bytes, and image (PNG or JPEG). "
+              "types are float, int64, bytes, and image (PNG or JPEG), of `tf.train.Example` or "
+              "`tf.train.SequenceExample`. "
               "`default` replaces a missing value." },
     { "dropColumns", FIELD_LIST, DEST(drop_columns), .type_text = "list of names",
       .help =

@@ -3,6 +3,7 @@
 #include "job/tfrecord_columns.h"
 
 #include "base/str.h"
+#include "job/fields.h"
 
 enum { AXES = 3 }; /* height, width, channels */
 
@@ -15,8 +16,11 @@ static bool type_is(const struct node *column, const char *type)
 /* The bytes of a PNG or JPEG file, which become an image of the column's shape. */
 static int check_image(const struct node *column, struct err *e)
 {
-    struct node shape = node_get(column, "shape"), fallback = node_get(column, "default");
+    struct node shape = node_get(column, "shape"), fallback = node_get(column, "default"),
+                length = node_get(column, "outputSequenceLength");
     int64_t dim[AXES];
+    if (node_present(&length))
+        return node_error(&length, e, "an image is not a list; remove it");
     if (node_present(&fallback))
         return node_error(&fallback, e, "an image has no default");
     for (size_t i = 0; i < AXES && node_size(&shape) == AXES; i++) {
@@ -55,7 +59,10 @@ static int check_images(const struct data_spec *d, struct err *e)
 
 int tfrecord_weight_check(const struct data_spec *d, const struct node *column, struct err *e)
 {
-    struct node weight = node_get(&d->node, "sampleWeight"), shape = node_get(column, "shape");
+    struct node weight = node_get(&d->node, "sampleWeight"), shape = node_get(column, "shape"),
+                length = node_get(column, "outputSequenceLength");
+    if (node_present(&length))
+        return node_error(&length, e, "the weight is one number, not a list; remove it");
     bool one = type_is(column, "float") || type_is(column, "int64");
     for (size_t i = 0; i < node_size(&shape); i++)
         one = one && json_number_value(json_array_get(shape.v, i)) == 1;
@@ -64,14 +71,25 @@ int tfrecord_weight_check(const struct data_spec *d, const struct node *column, 
                             json_string_value(json_object_get(column->v, "name")));
 }
 
+int tfrecord_label_check(const struct node *column, struct err *e)
+{
+    struct node length = node_get(column, "outputSequenceLength");
+    return node_present(&length) ? node_error(&length, e,
+                                              "a label has the same numbers in each example, and is not filled up; "
+                                              "remove it, and set 'shape' if it is several numbers")
+                                 : 0;
+}
+
 int tfrecord_columns_check(const struct data_spec *d, struct err *e)
 {
     if (check_images(d, e) < 0)
         return -1;
-    for (size_t i = 0; d->sample_weight != NULL && i < node_size(&d->columns); i++) {
+    for (size_t i = 0; i < node_size(&d->columns); i++) {
         struct node column = node_item(&d->columns, i);
         const char *name = json_string_value(json_object_get(column.v, "name"));
-        if (str_eq(name, d->sample_weight) && tfrecord_weight_check(d, &column, e) < 0)
+        if (d->sample_weight != NULL && str_eq(name, d->sample_weight) && tfrecord_weight_check(d, &column, e) < 0)
+            return -1;
+        if (data_spec_has_label(d, name) && tfrecord_label_check(&column, e) < 0)
             return -1;
     }
     return 0;

@@ -1,5 +1,5 @@
 /* tfrecord_columns - what the columns of a data set of format tfrecord must be, besides the fields that each may have:
- * those of images, and the weight of examples. Pure.
+ * those of images and lists, labels, and the weight of examples. Pure.
  */
 #ifndef TRAINYARD_JOB_TFRECORD_COLUMNS_H
 #define TRAINYARD_JOB_TFRECORD_COLUMNS_H
@@ -13,5 +13,7 @@ MUST_USE int tfrecord_columns_check(const struct data_spec *d, struct err *e);
 /* The column of `d` is the weight of examples. A number may name it (sampleWeight: "2"), of which lib/data says which
  * column it is. */
 MUST_USE int tfrecord_weight_check(const struct data_spec *d, const struct node *column, struct err *e);
+/* The same for a label. */
+MUST_USE int tfrecord_label_check(const struct node *column, struct err *e);
 
 #endif

@@ -18,6 +18,9 @@ static const char *const SPECS[] = {
     ("{format: jsonl, files: t, label: b, columns: [{name: a, type: category, vocabulary: [x, yy, 'q\"r'], encoding: "
      "one_hot, numOovIndices: 1}, {name: b, type: int, default: 3}, {name: c, type: text, vocabulary: [x, yy], "
      "outputSequenceLength: 3, default: ''}]}"),
+    ("{format: jsonl, files: t, label: '', columns: [{name: a, shape: [2], outputSequenceLength: 3, default: 1}, "
+     "{name: "
+     "b, type: int, outputSequenceLength: 2, missing: drop}]}"),
 };
 
 /* An object that the scan takes. */

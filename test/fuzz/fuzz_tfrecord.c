@@ -9,6 +9,11 @@ static const char SPEC[] = "{format: tfrecord, files: t, sampleWeight: w, column
                            " {name: x, type: float, shape: [2]},"
                            " {name: i, type: int64, default: 1}, {name: img, type: bytes, shape: [2, 2], default: 0},"
                            " {name: label, type: int64}]}";
+static const char LISTS[] =
+    "{format: tfrecord, files: t, columns: [{name: rgb, type: bytes, shape: [3],"
+    " outputSequenceLength: 4}, {name: sound, type: float, shape: [2], outputSequenceLength: 4,"
+    " default: 1}, {name: word, type: int64, outputSequenceLength: 4, default: -1}, {name: tags,"
+    " type: int64, outputSequenceLength: 2}, {name: label, type: int64, default: 0}]}";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -20,5 +25,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_add(&record, data, size);
     buf_u32le(&record, crc32c_mask(crc32c(0, data, size)));
     fuzz_file(SPEC, record.data, record.len);
+    fuzz_file(LISTS, record.data, record.len);
     return 0;
 }

@@ -308,6 +308,45 @@ EOF
         problem "predictions have the error $(cat "$dir/mse"), the run's loss is $(final "$dir/csv" loss)"
 }
 
+# lists_job FOLDER FORMAT TYPE: $dir/FOLDER.yaml trains on the lists `word` of test/data/data/valid/FOLDER.
+lists_job() {
+    cat >"$dir/$1.yaml" <<EOF
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: lists}
+spec:
+  model:
+    layers:
+      - Embedding: {input_dim: 9, output_dim: 4, mask_zero: true}
+      - GlobalAveragePooling1D
+      - Dense: {units: 2, activation: softmax}
+  compile: {optimizer: {Adam: {learning_rate: 0.1}}, loss: sparse_categorical_crossentropy}
+  data: {train: {format: $2, files: [t.$2], label: label, columns: [{name: word, type: $3, outputSequenceLength: 4}, {name: label, type: $3}]}}
+  fit: {epochs: 3, batchSize: 2, seed: 1}
+EOF
+}
+
+test_lists_of_any_length_are_the_same_in_each_format() { # and in both messages of TFRecord files, so the same weights
+    local folder format data="$root/test/data/data/valid"
+    lists_job tfrecord-lists-sequence-example tfrecord int64
+    lists_job tfrecord-lists-example tfrecord int64
+    lists_job jsonl-lists-any-length jsonl int
+    for folder in tfrecord-lists-sequence-example tfrecord-lists-example jsonl-lists-any-length; do
+        format=${folder%%-*}
+        want_exit 0 trainyard validate "$dir/$folder.yaml" --data-dir "$data/$folder" || return
+        want_exit 0 trainyard show data "$dir/$folder.yaml" --data-dir "$data/$folder" || return
+        want_line '^  6 examples of shape \(4,\) \(float32\), labels: class numbers$'
+        want_exit 0 trainyard run "$dir/$folder.yaml" --data-dir "$data/$folder" --output-dir "$dir/$folder" || return
+        want_exit 0 trainyard evaluate "$dir/$folder" "$data/$folder/t.$format" --json || return
+        want_exit 0 trainyard predict "$dir/$folder" "$data/$folder/t.$format" -o "$dir/$folder.csv" || return
+        [ -n "$(hash_of "$folder")" ] && [ "$(hash_of "$folder")" = "$(hash_of tfrecord-lists-sequence-example)" ] ||
+            wrong "$folder gives other weights"
+        cmp "$dir/$folder.csv" "$dir/tfrecord-lists-sequence-example.csv" || wrong "$folder gives other predictions"
+    done
+    sed -i 's/outputSequenceLength: 4/outputSequenceLength: 3/' "$dir/jsonl-lists-any-length.yaml"
+    want_exit 2 trainyard run "$dir/jsonl-lists-any-length.yaml" --data-dir "$data/jsonl-lists-any-length" --output-dir "$dir/jsonl-lists-any-length"
+}
+
 test_json_lines_are_the_same_data_as_csv() { # the same words, the same order, so the same weights
     local format kind columns
     awk -v csv="$dir/t.csv" -v jsonl="$dir/t.jsonl" 'BEGIN {

@@ -134,6 +134,8 @@ static const struct {
       "the model's input 'input_layer' is (3,), and the columns of the run's job.yaml have 2 numbers" },
     { JOB(ROW(2), "format: jsonl, columns: [{name: a, type: float, shape: [2]}]"), "a", NULL,
       "--preprocessing: column 'a' is a list of numbers, and only columns of one value become inputs" },
+    { JOB(ROW(2), "format: jsonl, columns: [{name: a, type: int, outputSequenceLength: 2}]"), "a", NULL,
+      "--preprocessing: column 'a' is a list of numbers, and only columns of one value become inputs" },
     { JOB(ROW(2), "format: tfrecord, columns: [{name: a, type: float}, {name: label, type: float}]"), "a", NULL,
       "--preprocessing: the run's data are not csv or jsonl (format: tfrecord)" },
 };

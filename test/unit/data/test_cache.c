@@ -357,7 +357,8 @@ END_TEST
 
 /* ---- the fingerprint ---- */
 
-#define CSV_OF_A "format: csv\nfiles: t.csv\ncolumns: [{name: a, "
+#define CSV_OF_A   "format: csv\nfiles: t.csv\ncolumns: [{name: a, "
+#define JSONL_OF_A "format: jsonl\nfiles: l.jsonl\ncolumns: [{name: a, "
 
 START_TEST(fingerprint_changes_with_content_name_and_options)
 {
@@ -366,7 +367,12 @@ START_TEST(fingerprint_changes_with_content_name_and_options)
     put_text(&p, "u.csv", "a,b\n1,2\n3,4\n");
     put_text(&p, "v.csv", "0,1\n1,2\n3,4\n");
     put_text(&p, "d.csv", "a,b\n,1\n");
+    put_text(&p, "l.jsonl", "{\"a\": [1, 2], \"label\": 1}\n{\"a\": [3, 4], \"label\": 0}\n");
     uint64_t seen[] = {
+        fingerprint_of(&p, JSONL_OF_A "shape: [2]}]\n"),
+        fingerprint_of(&p, JSONL_OF_A "outputSequenceLength: 2}]\n"),
+        fingerprint_of(&p, JSONL_OF_A "outputSequenceLength: 3}]\n"),
+        fingerprint_of(&p, JSONL_OF_A "outputSequenceLength: 3, default: 1}]\n"),
         fingerprint_of(&p, CSV_SPEC),
         fingerprint_of(&p, "format: csv\nfiles: u.csv\n"),
         fingerprint_of(&p, "format: csv\nfiles: [t.csv, u.csv]\n"),
