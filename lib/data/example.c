@@ -255,13 +255,6 @@ static int take_values(const void *data, size_t n, struct target *t, enum presen
     return 0;
 }
 
-/* What follows the end of a list. */
-static void pad(const struct target *t)
-{
-    for (size_t i = MIN(t->n, t->column->count); i < t->column->count; i++)
-        t->floats[i] = (float)t->column->fallback;
-}
-
 /* A feature of a tf.Example, or of the context. */
 static int take_feature(const void *data, size_t n, struct target *t, enum presence *ret, struct err *e)
 {
@@ -274,7 +267,6 @@ static int take_feature(const void *data, size_t n, struct target *t, enum prese
         return 0;
     if (t->n % c->step != 0)
         return wrong_step(t, t->n / c->step, t->n % c->step, e);
-    pad(t);
     *ret = HAS_VALUES;
     return 0;
 }
@@ -302,7 +294,6 @@ static int take_feature_list(const void *data, size_t n, struct target *t, enum 
     }
     if (rc < 0)
         return malformed(e);
-    pad(t);
     *ret = HAS_VALUES;
     return 0;
 }
@@ -317,6 +308,7 @@ struct decoding {
     size_t n_others;
     struct pb_field others[OTHERS];               /* names of features that are no columns, for a message */
     unsigned char presence[EXAMPLE_FEATURES_MAX]; /* of each column, an enum presence */
+    size_t numbers[EXAMPLE_FEATURES_MAX];         /* of a column with values: how many */
 };
 
 static struct target target_of(const struct decoding *d, size_t column)
@@ -367,6 +359,7 @@ static int take_column(struct decoding *d, size_t column, const struct pb_field 
     else if ((list ? take_feature_list : take_feature)(value->data, value->size, &t, &presence, e) < 0)
         return -1;
     d->presence[column] = (unsigned char)presence;
+    d->numbers[column] = t.n;
     d->next = column + 1;
     return 0;
 }
@@ -439,17 +432,17 @@ static int no_values(const struct decoding *d, const struct data_column *c, enum
                    presence == IS_ABSENT ? others_text(d, others) : "", cure);
 }
 
-/* Features of which the message has no values take their default. */
+/* Features of which the message has no values take their default, and so does what follows the end of a list: once,
+ * however often the message has it. */
 static int fill_missing(struct decoding *d, struct err *e)
 {
     const struct data_columns *c = d->plan->columns;
     for (size_t i = 0; i < c->n; i++) {
-        if (d->presence[i] == HAS_VALUES)
-            continue;
-        if (!c->c[i].has_default || d->presence[i] == IS_FEATURE_LIST)
+        bool found = d->presence[i] == HAS_VALUES;
+        if (!found && (!c->c[i].has_default || d->presence[i] == IS_FEATURE_LIST))
             return no_values(d, &c->c[i], d->presence[i], e);
         struct target t = target_of(d, i);
-        for (size_t j = 0; j < c->c[i].count; j++) {
+        for (size_t j = found ? d->numbers[i] : 0; j < c->c[i].count; j++) {
             if (t.floats != NULL)
                 t.floats[j] = (float)c->c[i].fallback;
             else

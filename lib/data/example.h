@@ -20,9 +20,10 @@ struct example_plan {
     bool integer_label;                 /* y is int32_t, else float */
 };
 /* A feature that is absent, has no kind or is an empty list takes its column's default; without one it is an error.
- * Of a column with a length an empty list is a value; its numbers are those of the feature list of its name, else of the
- * feature, and the default, or 0, behind them. Features that no column names are ignored. x has columns->features floats; y the numbers of the label; w one float
- * when the columns are weighted. Errors name the feature, not the file. */
+ * Of a column with a length an empty list is a value. Its steps are those of the feature list of its name, else of the
+ * feature, with the default or 0 behind them; steps beyond the length are only checked. Features that no column names
+ * are ignored. x has columns->features floats; y the numbers of the label; w one float when the columns are weighted.
+ * Errors name the feature, not the file. */
 MUST_USE int example_decode(const struct example_plan *plan, const void *data, size_t n, float *x, void *y, float *w,
                             struct err *e);
 
