@@ -302,6 +302,18 @@ static void jsonl_keys(size_t n, struct buf *out)
     }
 }
 
+static void read_lists(const char *text, size_t len)
+{
+    growth_open_data("{format: jsonl, files: t, columns: [{name: a, type: int, outputSequenceLength: 9}]}", text, len);
+}
+
+static void jsonl_list(size_t n, struct buf *out)
+{
+    buf_str(out, "{\"label\": 1, \"a\": [0");
+    repeat(out, n, ", 7");
+    buf_str(out, "]}\n");
+}
+
 static int count_bytes(void *user, const void *data, size_t n, struct err *e)
 {
     (void)data, (void)e;
@@ -402,6 +414,27 @@ static void tfrecord_features(size_t n, struct buf *out)
         pb_put_bytes(&features, 1, entry.data, entry.len);
     }
     pb_put_bytes(&message, 1, features.data, features.len);
+    put_record(out, &message);
+}
+
+static void read_feature_list(const char *text, size_t len)
+{
+    growth_open_data("{format: tfrecord, files: t, columns: [{name: a, type: int64, outputSequenceLength: 9}, {name: "
+                     "label, type: int64, default: 1}]}",
+                     text, len);
+}
+
+/* One record with a feature list of n steps, each the number 7. */
+static void tfrecord_steps(size_t n, struct buf *out)
+{
+    static const unsigned char STEP[] = { 0x1a, 2, 0x08, 7 }; /* int64_list { value: 7 } */
+    AUTO_FINI(buf) steps = BUF_INIT, entry = BUF_INIT, lists = BUF_INIT, message = BUF_INIT;
+    for (size_t i = 0; i < n; i++)
+        pb_put_bytes(&steps, 1, STEP, sizeof(STEP));
+    pb_put_str(&entry, 1, "a");
+    pb_put_bytes(&entry, 2, steps.data, steps.len);
+    pb_put_bytes(&lists, 1, entry.data, entry.len);
+    pb_put_bytes(&message, 2, lists.data, lists.len);
     put_record(out, &message);
 }
 
@@ -611,12 +644,14 @@ static const struct growth GROWTH[] = {
     { "csv rows", 8000, csv_rows, read_csv },
     { "jsonl rows", 8000, jsonl_rows, read_jsonl },
     { "jsonl keys", 8000, jsonl_keys, read_jsonl },
+    { "jsonl list", 200000, jsonl_list, read_lists },
     { "csv in UTF-16", 200000, utf16_text, read_utf16 },
     { "csv in Latin-1", 200000, latin1_text, read_latin1 },
     { "csv columns", 8000, csv_columns, read_csv },
     { "csv described columns", 4000, csv_described, read_described_csv },
     { "tfrecord records", 40000, tfrecord_records, read_tfrecord },
     { "tfrecord features", 20000, tfrecord_features, read_tfrecord },
+    { "tfrecord steps", 100000, tfrecord_steps, read_feature_list },
     { "idx", 4000000, idx_bytes, read_idx },
     { "cifar", 2000, cifar_records, read_cifar },
     { "npy header", 200000, npy_header, read_npy },
