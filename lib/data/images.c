@@ -3,29 +3,37 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "data/class_files.h"
 #include "data/image.h"
-#include "data/image_files.h"
 #include "data/values.h"
 
 enum { IMAGE_FILE_MAX = 256 << 20, IMAGES_SAMPLED = 64 };
 
+static const struct class_suffix IMAGE_SUFFIXES[] = { { ".jpg", true },  { ".jpeg", true }, { ".png", true },
+                                                      { ".gif", false }, { ".bmp", false }, { ".webp", false },
+                                                      { ".tif", false }, { ".tiff", false } };
+static const struct class_files_kind IMAGE_FILES = { .suffixes = IMAGE_SUFFIXES,
+                                                     .n = COUNT_OF(IMAGE_SUFFIXES),
+                                                     .what = "images",
+                                                     .files = "PNG or JPEG files (.png, .jpg, .jpeg)" };
+
 struct images {
     struct records records;
-    struct image_files files;
+    struct class_files files;
     struct image_form form;
 };
 
 static void images_free(struct records *r)
 {
     struct images *s = (struct images *)r;
-    image_files_fini(&s->files);
+    class_files_fini(&s->files);
     column_names_fini(&r->names);
     free(s);
 }
 
 static int images_read_one(const struct images *s, size_t i, float *x, struct err *e)
 {
-    auto_free char *path = image_files_path(&s->files, i);
+    auto_free char *path = class_files_path(&s->files, i);
     AUTO_FINI(buf) content = BUF_INIT;
     if (file_read(path, IMAGE_FILE_MAX, &content, e) < 0)
         return -1;
@@ -49,7 +57,7 @@ static int images_read(const struct records *r, const int64_t *which, size_t n, 
 static void images_place(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out)
 {
     const struct images *s = (const struct images *)r;
-    auto_free char *path = image_files_path(&s->files, (size_t)record);
+    auto_free char *path = class_files_path(&s->files, (size_t)record);
     size_t channels = (size_t)s->form.channels, width = (size_t)s->form.width;
     buf_str(out, path);
     if (part == RECORD_LABELS)
@@ -65,7 +73,7 @@ static int images_texts(const struct records *r, const char *column, int64_t fir
     if (!str_eq(column, "path"))
         return err_set(e, ERR_INPUT, "images have no column '%s', only 'path'", column);
     for (size_t i = 0; i < n; i++)
-        strlist_add(ret, image_files_name(&s->files, (size_t)first + i));
+        strlist_add(ret, class_files_name(&s->files, (size_t)first + i));
     return 0;
 }
 
@@ -83,7 +91,7 @@ static void images_say(const char *root, const char *what, size_t n, const char 
     strlist_add(ret, text.data);
 }
 
-static void images_warn_empty(const struct image_files *f, struct strlist *ret)
+static void images_warn_empty(const struct class_files *f, struct strlist *ret)
 {
     auto_free bool *seen = xcalloc(f->classes.n + 1, sizeof(seen[0]));
     const char *example = NULL;
@@ -100,7 +108,7 @@ static void images_warn_empty(const struct image_files *f, struct strlist *ret)
 
 static void images_warn(const struct records *r, struct strlist *ret)
 {
-    const struct image_files *f = &((const struct images *)r)->files;
+    const struct class_files *f = &((const struct images *)r)->files;
     values_warn_equal(r, "", ret);
     images_warn_empty(f, ret);
     images_say(f->root, "directories left out, because classNames does not list them", f->others, NULL, ret);
@@ -143,17 +151,17 @@ static uint64_t images_hash_form(const struct image_form *f, uint64_t h)
 /* All names in their order, the content of some files, and what becomes of it. */
 static int images_fingerprint(struct images *s, struct err *e)
 {
-    const struct image_files *f = &s->files;
+    const struct class_files *f = &s->files;
     uint64_t h = images_hash_form(&s->form, f->n);
     size_t step = (f->n + IMAGES_SAMPLED - 1) / IMAGES_SAMPLED;
     for (size_t i = 0; i < f->n; i++) {
-        const char *name = image_files_name(f, i);
+        const char *name = class_files_name(f, i);
         h = hash64(name, strlen(name), h);
         h = hash64_mix(h, (uint64_t)f->v[i].label);
     }
     for (size_t i = 0; i < f->n; i += step) {
         AUTO(file_map) *map = NULL;
-        auto_free char *path = image_files_path(f, i);
+        auto_free char *path = class_files_path(f, i);
         if (file_map_open(path, &map, e) < 0)
             return -1;
         h = hash64_mix(h, hash64_mix(map->size, data_fingerprint(map->data, map->size)));
@@ -179,7 +187,7 @@ int images_open(const struct data_place *at, struct records **ret, struct err *e
     r->random_access = true;
     r->cost = READ_DECODES;
     r->x_type = DT_FLOAT;
-    if (image_files_find(at, &s->files, e) < 0)
+    if (class_files_find(at, &IMAGE_FILES, at->spec->images.mixed, &s->files, e) < 0)
         return -1;
     images_describe(s, at->spec);
     if (images_fingerprint(s, e) < 0 || images_try_first(s, e) < 0)

@@ -1,5 +1,5 @@
-/* Walks over the directories of a data set of images. */
-#include "data/image_files.h"
+/* Walks over the directories of a data set. */
+#include "data/class_files.h"
 
 #include <string.h>
 #include <strings.h>
@@ -10,56 +10,50 @@
 
 enum { DEPTH_MAX = 32 };
 
-/* How the names of images end. */
-static const struct image_suffix {
-    const char *text;
-    bool read;
-} SUFFIXES[] = { { ".jpg", true },  { ".jpeg", true },  { ".png", true },  { ".gif", false },
-                 { ".bmp", false }, { ".webp", false }, { ".tif", false }, { ".tiff", false } };
-
 struct walk {
-    struct image_files *files;
-    struct buf entries; /* of struct image_file */
+    const struct class_files_kind *kind;
+    struct class_files *files;
+    struct buf entries; /* of struct class_file */
     int32_t label;
 };
 
-void image_files_fini(struct image_files *f)
+void class_files_fini(struct class_files *f)
 {
     free(f->root);
     buf_fini(&f->names);
     free(f->v);
     strlist_fini(&f->classes);
     free(f->unread_name);
-    *f = (struct image_files){ .root = NULL };
+    *f = (struct class_files){ .root = NULL };
 }
 
-char *image_files_path(const struct image_files *f, size_t i)
+char *class_files_path(const struct class_files *f, size_t i)
 {
-    return path_join(f->root, image_files_name(f, i));
+    return path_join(f->root, class_files_name(f, i));
 }
 
 /* ---- one file ---- */
 
-static const struct image_suffix *suffix_of(const char *name)
+static const struct class_suffix *suffix_of(const struct class_files_kind *kind, const char *name)
 {
     size_t length = strlen(name);
-    for (size_t i = 0; i < COUNT_OF(SUFFIXES); i++) {
-        size_t n = strlen(SUFFIXES[i].text);
-        if (length > n && strcasecmp(name + length - n, SUFFIXES[i].text) == 0)
-            return &SUFFIXES[i];
+    for (size_t i = 0; i < kind->n; i++) {
+        size_t n = strlen(kind->suffixes[i].text);
+        if (length > n && strcasecmp(name + length - n, kind->suffixes[i].text) == 0)
+            return &kind->suffixes[i];
     }
     return NULL;
 }
 
 static void add_file(struct walk *w, const char *name)
 {
-    struct image_file file = { .order = hash64(name, strlen(name), 0), .name = w->files->names.len, .label = w->label };
+    struct class_file file = { .order = hash64(name, strlen(name), 0), .name = w->files->names.len, .label = w->label };
     buf_add(&w->files->names, name, strlen(name) + 1);
     buf_add(&w->entries, &file, sizeof(file));
     w->files->n++;
 }
 
-static void add_unread(struct image_files *f, const char *name)
+static void add_unread(struct class_files *f, const char *name)
 {
     if (f->unread++ == 0)
         f->unread_name = xstrdup(name);
@@ -78,7 +72,7 @@ static int walk_directory(struct walk *w, const char *name, int depth, struct er
 static int walk_entry(struct walk *w, const char *name, int depth, struct err *e)
 {
     auto_free char *path = path_join(w->files->root, name);
-    const struct image_suffix *suffix = suffix_of(name);
+    const struct class_suffix *suffix = suffix_of(w->kind, name);
     bool linked = suffix == NULL && depth == 0 && file_is_dir(path);
     if (suffix != NULL && suffix->read)
         add_file(w, name);
@@ -91,7 +85,7 @@ static int walk_entry(struct walk *w, const char *name, int depth, struct err *e
     return walk_directory(w, name, depth + 1, e);
 }
 
-/* All images below the directory `name`; "" is the root. */
+/* All files below the directory `name`; "" is the root. */
 static int walk_directory(struct walk *w, const char *name, int depth, struct err *e)
 {
     AUTO_FINI(strlist) entries = { 0 };
@@ -108,7 +102,7 @@ static int walk_directory(struct walk *w, const char *name, int depth, struct er
 
 /* ---- classes ---- */
 
-static int list_classes(const struct image_files *f, struct strlist *ret, struct err *e)
+static int list_classes(const struct class_files *f, struct strlist *ret, struct err *e)
 {
     AUTO_FINI(strlist) entries = { 0 };
     if (dir_list(f->root, &entries, e) < 0)
@@ -127,12 +121,18 @@ static int list_classes(const struct image_files *f, struct strlist *ret, struct
 
 enum { LIST_TEXT = 400 };
 
+/* By the run, whose data had classes with names. */
+static bool are_given(const struct data_place *at)
+{
+    return at->like != NULL && at->like->classes.n > 0;
+}
+
 /* Classes have the numbers by which the run was trained. */
 static int check_given(const struct data_place *at, struct err *e)
 {
     const struct strlist *given = &at->spec->images.class_names;
     char all[LIST_TEXT];
-    if (given->n == 0 || at->like == NULL || strlist_same(given, &at->like->classes))
+    if (given->n == 0 || !are_given(at) || strlist_same(given, &at->like->classes))
         return 0;
     return data_error(at, "classNames", e, "the run was trained with the classes %s; remove classNames here",
                       column_names_text(&at->like->classes, all, sizeof(all)));
@@ -145,13 +145,13 @@ static void put_all(const struct strlist *names, struct map *ret)
 }
 
 /* Each class of the manifest must have a directory, as in Keras; other directories are left out. */
-static int check_listed(const struct data_place *at, struct image_files *f, const struct strlist *found, struct err *e)
+static int check_listed(const struct data_place *at, struct class_files *f, const struct strlist *found, struct err *e)
 {
     AUTO_FINI(map) classes = { 0 }, directories = { 0 };
     char all[LIST_TEXT];
     put_all(&f->classes, &classes);
     put_all(found, &directories);
-    for (size_t i = 0; at->like == NULL && i < f->classes.n; i++)
+    for (size_t i = 0; !are_given(at) && i < f->classes.n; i++)
         if (map_get(&directories, f->classes.items[i]) == NULL)
             return data_error(at, "classNames", e, "%s has no directory '%s', but %s", f->root, f->classes.items[i],
                               column_names_text(found, all, sizeof(all)));
@@ -161,7 +161,7 @@ static int check_listed(const struct data_place *at, struct image_files *f, cons
 }
 
 /* Each directory must be one of the classes that the run was trained with. */
-static int check_known(const struct data_place *at, const struct image_files *f, const struct strlist *found,
+static int check_known(const struct data_place *at, const struct class_files *f, const struct strlist *found,
                        struct err *e)
 {
     AUTO_FINI(map) classes = { 0 };
@@ -176,18 +176,19 @@ static int check_known(const struct data_place *at, const struct image_files *f,
     return 0;
 }
 
-static int find_classes(const struct data_place *at, struct image_files *f, struct err *e)
+static int find_classes(const struct data_place *at, struct walk *w, struct err *e)
 {
+    struct class_files *f = w->files;
     AUTO_FINI(strlist) found = { 0 };
     if (check_given(at, e) < 0 || list_classes(f, &found, e) < 0)
         return -1;
     if (found.n == 0)
         return data_error(at, "directory", e,
-                          "%s has no directories; each class needs one with its images (for images without labels "
-                          "write label: \"\")",
-                          f->root);
+                          "%s has no directories; each class needs one with its %s (for %s without labels write "
+                          "label: \"\")",
+                          f->root, w->kind->what, w->kind->what);
     const struct strlist *listed = &at->spec->images.class_names;
-    const struct strlist *classes = at->like != NULL ? &at->like->classes : listed->n > 0 ? listed : &found;
+    const struct strlist *classes = are_given(at) ? &at->like->classes : listed->n > 0 ? listed : &found;
     for (size_t i = 0; i < classes->n; i++)
         strlist_add(&f->classes, classes->items[i]);
     return listed->n > 0 ? check_listed(at, f, &found, e) : check_known(at, f, &found, e);
@@ -195,7 +196,7 @@ static int find_classes(const struct data_place *at, struct image_files *f, stru
 
 static int walk_classes(const struct data_place *at, struct walk *w, struct err *e)
 {
-    if (find_classes(at, w->files, e) < 0)
+    if (find_classes(at, w, e) < 0)
         return -1;
     for (size_t i = 0; i < w->files->classes.n; i++) {
         const char *name = w->files->classes.items[i];
@@ -242,36 +243,39 @@ static int walk_root(const struct data_place *at, struct walk *w, struct err *e)
     return at->spec->label.n > 0 ? walk_classes(at, w, e) : walk_directory(w, "", 0, e);
 }
 
-static int check_any(const struct data_place *at, const struct image_files *f, const char *key, struct err *e)
+static int check_any(const struct data_place *at, const struct walk *w, const char *key, struct err *e)
 {
+    const struct class_files *f = w->files;
+    AUTO_FINI(buf) others = BUF_INIT;
     if (f->n > 0)
         return 0;
-    return data_error(at, key, e, "%s has no PNG or JPEG files (.png, .jpg, .jpeg)%s%s", f->root,
-                      f->unread > 0 ? ", only images of other kinds, which must be converted: " : "",
-                      f->unread > 0 ? f->unread_name : "");
+    if (f->unread > 0)
+        buf_printf(&others, ", only %s of other kinds, which must be converted: %s", w->kind->what, f->unread_name);
+    return data_error(at, key, e, "%s has no %s%s", f->root, w->kind->files, others.data);
 }
 
 static int by_order(const void *a, const void *b)
 {
-    const struct image_file *x = a, *y = b;
+    const struct class_file *x = a, *y = b;
     if (x->order != y->order)
         return x->order < y->order ? -1 : 1;
     return x->name < y->name ? -1 : x->name > y->name;
 }
 
-int image_files_find(const struct data_place *at, struct image_files *ret, struct err *e)
+int class_files_find(const struct data_place *at, const struct class_files_kind *kind, bool mixed,
+                     struct class_files *ret, struct err *e)
 {
-    AUTO_FINI(image_files) f = { .names = BUF_INIT };
-    struct walk w = { .files = &f, .entries = BUF_INIT };
+    AUTO_FINI(class_files) f = { .names = BUF_INIT };
+    struct walk w = { .kind = kind, .files = &f, .entries = BUF_INIT };
     bool by_directory = at->spec->images.directory != NULL;
     f.root = by_directory ? path_join(at->base_dir, at->spec->images.directory) : xstrdup(at->base_dir);
     int rc = by_directory ? walk_root(at, &w, e) : walk_files(at, &w, e);
-    f.v = (struct image_file *)(void *)buf_detach(&w.entries);
-    if (rc < 0 || check_any(at, &f, by_directory ? "directory" : "files", e) < 0)
+    f.v = (struct class_file *)(void *)buf_detach(&w.entries);
+    if (rc < 0 || check_any(at, &w, by_directory ? "directory" : "files", e) < 0)
         return -1;
-    if (at->spec->images.mixed)
+    if (mixed)
         qsort(f.v, f.n, sizeof(f.v[0]), by_order);
     *ret = f;
-    f = (struct image_files){ .names = BUF_INIT };
+    f = (struct class_files){ .names = BUF_INIT };
     return 0;
 }
