@@ -18,9 +18,10 @@ static bool is_npz(const json_t *data)
     return is_format(data, "npz");
 }
 
-static bool is_images(const json_t *data)
+/* Each file is an example. */
+static bool is_files(const json_t *data)
 {
-    return is_format(data, "images");
+    return is_format(data, "images") || is_format(data, "text");
 }
 
 static bool is_arrays(const json_t *data)
@@ -61,8 +62,8 @@ static json_t *list_of(const struct strlist *names)
     return list;
 }
 
-/* The labels of images are directories; without labels any files and directories will do. */
-static int put_images(json_t *data, const struct new_data *ask, struct err *e)
+/* The labels of images and texts are directories; without labels any files and directories will do. */
+static int put_examples(json_t *data, const struct new_data *ask, struct err *e)
 {
     if (!ask->wants_labels) {
         json_object_del(data, "directory");
@@ -71,7 +72,9 @@ static int put_images(json_t *data, const struct new_data *ask, struct err *e)
         return 0;
     }
     if (ask->files->n > 1)
-        return err_set(e, ERR_INPUT, "the run's data are images: name one directory, with a directory for each class");
+        return err_set(
+            e, ERR_INPUT,
+            "the run's data are files with an example each: name one directory, with a directory for each class");
     json_object_del(data, "files");
     json_object_set_new(data, "directory", json_string(ask->files->items[0]));
     return 0;
@@ -125,8 +128,8 @@ static int put_files(json_t *data, const struct new_data *ask, struct err *e)
         json_object_del(data, "sampleWeight");
         return 0;
     }
-    if (is_images(data))
-        return put_images(data, ask, e);
+    if (is_files(data))
+        return put_examples(data, ask, e);
     put_kind(data, ask->files);
     json_object_set_new(data, "files", list_of(ask->files));
     return 0;
@@ -189,11 +192,12 @@ static void without_weight(json_t *data)
     json_object_del(data, "sampleWeight");
 }
 
-/* Removes the label columns from the columns that are read. Of images the same examples are read with and without. */
+/* Removes the label columns from the columns that are read. Of such files the same examples are read with and without.
+ */
 static void without_label(json_t *data)
 {
     json_object_del(data, "labels");
-    if (is_arrays(data) || is_images(data))
+    if (is_arrays(data) || is_files(data))
         return;
     without_column(data, names_label);
     json_object_set_new(data, "label", json_string(""));

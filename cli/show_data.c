@@ -50,7 +50,7 @@ static int name_files(const struct describe_options *o, struct strlist *names, s
         name_parts(&spec->outputs, spec->labels, names);
         return 0;
     }
-    if (spec->format == DATA_IMAGES && spec->images.directory != NULL) {
+    if (data_has_classes(spec->format) && spec->images.directory != NULL) {
         strlist_add(names, spec->images.directory);
         return 0;
     }
@@ -119,8 +119,8 @@ static int add_lines(const struct describe_options *o, const struct dataset *d, 
     if (name_files(o, &names, e) < 0)
         return -1;
     data_view_clean(column_names_text(&names, list, sizeof(list)), sizeof(list), &clean);
-    if (o->spec->format == DATA_IMAGES && o->spec->images.directory != NULL)
-        add_line(lines, "images, 1 directory: %s", clean.data);
+    if (data_has_classes(o->spec->format) && o->spec->images.directory != NULL)
+        add_line(lines, "%s, 1 directory: %s", DATA_FORMAT_NAMES[o->spec->format], clean.data);
     else
         add_line(lines, "%s, %zu file%s: %s", DATA_FORMAT_NAMES[o->spec->format], names.n, names.n == 1 ? "" : "s",
                  clean.data);

@@ -3,6 +3,8 @@
  */
 #include "data/converted.h"
 
+#include <string.h>
+
 #include "base/log.h"
 #include "base/rng.h"
 #include "data/cached_copy.h"
@@ -74,12 +76,18 @@ static bool is_utf8(const struct conversion *c, size_t *ret_bad)
     return true;
 }
 
-static int not_utf8(const struct conversion *c, size_t bad, bool utf16, struct err *e)
+static int not_utf8(const struct encoded_text *text, size_t bad, bool utf16, struct err *e)
 {
     size_t line, column;
-    text_place(c->text.p, c->text.p + bad, &line, &column);
+    text_place(text->p, text->p + bad, &line, &column);
     return err_set(e, ERR_INPUT, "%s:%zu:%zu: this is not UTF-8; set encoding: %s if the file has that encoding",
-                   c->text.path, line, column, utf16 ? "utf-16" : "latin-1");
+                   text->path, line, column, utf16 ? "utf-16" : "latin-1");
+}
+
+/* UTF-16 by the word of the manifest, or by how the text begins. */
+static bool is_utf16(enum data_encoding said, enum text_encoding guess)
+{
+    return said == ENCODING_UTF16 || (said == ENCODING_AUTO && guess != TEXT_UTF8);
 }
 
 /* Sets the encoding to convert from; TEXT_UTF8: the bytes are used as they are. */
@@ -87,7 +95,7 @@ static int choose(struct conversion *c, struct err *e)
 {
     enum text_encoding guess = transcode_guess(c->text.p, c->text.n);
     size_t bad;
-    if (c->said == ENCODING_UTF16 || (c->said == ENCODING_AUTO && guess != TEXT_UTF8)) {
+    if (is_utf16(c->said, guess)) {
         c->text.encoding = guess != TEXT_UTF8 ? guess : TEXT_UTF16LE;
         return 0;
     }
@@ -99,7 +107,7 @@ static int choose(struct conversion *c, struct err *e)
     if (is_utf8(c, &bad))
         return 0;
     if (c->said == ENCODING_UTF8)
-        return not_utf8(c, bad, guess != TEXT_UTF8, e);
+        return not_utf8(&c->text, bad, guess != TEXT_UTF8, e);
     log_debug("%s: is not UTF-8 at byte %zu: it is read as Windows-1252", c->text.path, bad);
     c->text.encoding = TEXT_WINDOWS_1252;
     return 0;
@@ -122,4 +130,27 @@ int converted_open(const struct data_place *at, const struct original *o, const 
     }
     struct cached_copy copy = copy_of(&c);
     return cached_copy_open(at, &copy, convert_to, &c, ret, e);
+}
+
+/* ---- a text that is in memory ---- */
+
+static int append_piece(void *user, const void *data, size_t n, struct err *e UNUSED)
+{
+    buf_add(user, data, n);
+    return 0;
+}
+
+int converted_text(enum data_encoding said, const struct encoded_text *text, struct buf *ret, struct err *e)
+{
+    struct encoded_text t = *text;
+    enum text_encoding guess = transcode_guess(t.p, t.n);
+    size_t good = said == ENCODING_LATIN1 ? transcode_ascii(t.p, t.n) : transcode_utf8(t.p, t.n);
+    t.encoding = !is_utf16(said, guess) ? TEXT_WINDOWS_1252 : guess != TEXT_UTF8 ? guess : TEXT_UTF16LE;
+    if (t.encoding != TEXT_WINDOWS_1252 || (good < t.n && said != ENCODING_UTF8))
+        return transcode_pieces(&t, append_piece, ret, e);
+    if (good < t.n)
+        return not_utf8(text, good, guess != TEXT_UTF8, e);
+    size_t mark = t.n >= 3 && memcmp(t.p, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    buf_add(ret, t.p + mark, t.n - mark);
+    return 0;
 }

@@ -1,6 +1,7 @@
-/* CSV (RFC 4180) and JSON Lines: one record a line, read through an index (indexed.h). The pass that makes the index
- * decodes every record, so a bad field in the last line is found before training begins. It also determines whether a
- * label column without a type holds class numbers (all whole), and passes over the records that the job leaves out. */
+/* CSV (RFC 4180), JSON Lines, and texts, which are made into those: one record a line, read through an index
+ * (indexed.h). The pass that makes the index decodes every record, so a bad field in the last line is found before
+ * training begins. It also determines whether a label column without a type holds class numbers (all whole), and passes
+ * over the records that the job leaves out. */
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
@@ -21,7 +22,8 @@ struct csv {
     struct csv_layout layout;
     bool drops; /* records that lack a value in one of the columns are left out */
     struct indexed indexed;
-    float *scratch; /* features of the record that the pass reads, followed by its labels */
+    struct strlist notes; /* of texts */
+    float *scratch;       /* features of the record that the pass reads, followed by its labels */
 };
 
 static void csv_free(struct records *r)
@@ -30,6 +32,7 @@ static void csv_free(struct records *r)
     indexed_fini(&c->indexed);
     csv_layout_fini(&c->layout);
     column_names_fini(&r->names);
+    strlist_fini(&c->notes);
     free(c->scratch);
     free(c);
 }
@@ -228,28 +231,6 @@ static int find_value(void *user, const struct csv_place *place, const struct te
     return 0;
 }
 
-static void csv_place(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out)
-{
-    const struct csv *c = (const struct csv *)r;
-    const struct indexed_file *f;
-    const unsigned char *start;
-    struct csv_row row = { .wanted = false };
-    int64_t left_out = 0;
-    struct err ignored;
-    const struct data_column *of = columns_find(&c->layout.columns, part == RECORD_LABELS, i);
-    struct finding finding = { .column = of };
-    const struct csv_visit visit = { .value = find_value, .user = &finding };
-    size_t line, column;
-    if (of == NULL || indexed_find(&c->indexed, record, &f, &start, &ignored) < 0 ||
-        take_example(c, &f->file, &start, &row, &left_out, &ignored) <= 0 ||
-        csv_layout_record(&c->layout, &f->file, &row.start, &visit, &ignored) < 0)
-        return;
-    text_place(f->file.map->data, finding.at, &line, &column);
-    buf_printf(out, "%s:%zu:%zu: column '%s'", f->file.path, line, column, of->name);
-    if (of->shape.rank > 0)
-        buf_printf(out, ", number %zu", i - of->place);
-}
-
 static int text_key(const struct csv *c, const char *key, struct err *e)
 {
     size_t i = 0;
@@ -335,6 +316,43 @@ static int csv_texts(const struct records *r, const char *column, int64_t first,
     return 0;
 }
 
+/* The file of a text. */
+static void place_text(const struct csv *c, int64_t record, const struct indexed_file *f, struct buf *out)
+{
+    AUTO_FINI(strlist) name = { 0 };
+    struct err ignored;
+    if (csv_texts(&c->records, "path", record, 1, &name, &ignored) < 0)
+        return;
+    auto_free char *path = path_join(f->file.path, name.items[0]);
+    buf_str(out, path);
+}
+
+static void csv_place(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out)
+{
+    const struct csv *c = (const struct csv *)r;
+    const struct indexed_file *f;
+    const unsigned char *start;
+    struct csv_row row = { .wanted = false };
+    int64_t left_out = 0;
+    struct err ignored;
+    const struct data_column *of = columns_find(&c->layout.columns, part == RECORD_LABELS, i);
+    struct finding finding = { .column = of };
+    const struct csv_visit visit = { .value = find_value, .user = &finding };
+    size_t line, column;
+    if (of == NULL || indexed_find(&c->indexed, record, &f, &start, &ignored) < 0 ||
+        take_example(c, &f->file, &start, &row, &left_out, &ignored) <= 0 ||
+        csv_layout_record(&c->layout, &f->file, &row.start, &visit, &ignored) < 0)
+        return;
+    if (c->layout.texts) {
+        place_text(c, record, f, out);
+        return;
+    }
+    text_place(f->file.map->data, finding.at, &line, &column);
+    buf_printf(out, "%s:%zu:%zu: column '%s'", f->file.path, line, column, of->name);
+    if (of->shape.rank > 0)
+        buf_printf(out, ", number %zu", i - of->place);
+}
+
 /* The name by which people call the column that the label is not. */
 static const char *better_label(const struct csv *c)
 {
@@ -356,7 +374,9 @@ static void csv_warn(const struct records *r, struct strlist *ret)
                                         : xstrdup("; 'label' chooses another column");
     if (notes->rounded_at >= 0)
         values_warn_rounded(r, notes->rounded_at, (size_t)notes->rounded, notes->rounded_from, ret);
-    values_warn_equal(r, cure, ret);
+    values_warn_equal(r, c->layout.texts ? "" : cure, ret);
+    for (size_t i = 0; i < c->notes.n; i++)
+        strlist_add(ret, c->notes.items[i]);
 }
 
 static const struct records_ops CSV_OPS = {
@@ -438,6 +458,10 @@ int csv_open(const struct data_place *at, struct records **ret, struct err *e)
     if (data_files_open(at, &files, e) < 0)
         return -1;
     int rc = open_files(c, &files, e);
+    for (size_t i = 0; i < files.classes.n; i++)
+        strlist_add(&r->names.classes, files.classes.items[i]);
+    for (size_t i = 0; i < files.notes.n; i++)
+        strlist_add(&c->notes, files.notes.items[i]);
     data_files_fini(&files);
     c->at = NULL;
     if (rc < 0)

@@ -10,7 +10,8 @@
 #include "data/csv_dialect.h"
 
 struct csv_layout {
-    bool json; /* the records are JSON objects, and the names are their keys */
+    bool json;  /* the records are JSON objects, and the names are their keys */
+    bool texts; /* they are those of text_files.h */
     bool header;
     bool open_end;     /* the header ends with a delimiter: so may the records */
     int64_t skip_rows; /* lines before the header of each file */

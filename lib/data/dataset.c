@@ -25,8 +25,9 @@ struct dataset {
 };
 
 static int (*const OPEN[])(const struct data_place *at, struct records **ret, struct err *e) = {
-    [DATA_IDX] = arrays_open, [DATA_NPY] = arrays_open,  [DATA_CSV] = csv_open,       [DATA_TFRECORD] = tfrecord_open,
-    [DATA_NPZ] = arrays_open, [DATA_CIFAR] = cifar_open, [DATA_IMAGES] = images_open, [DATA_JSONL] = csv_open,
+    [DATA_IDX] = arrays_open,        [DATA_NPY] = arrays_open, [DATA_CSV] = csv_open,
+    [DATA_TFRECORD] = tfrecord_open, [DATA_NPZ] = arrays_open, [DATA_CIFAR] = cifar_open,
+    [DATA_IMAGES] = images_open,     [DATA_JSONL] = csv_open,  [DATA_TEXT] = csv_open,
 };
 
 const struct column_names *dataset_like(const struct data_spec *spec, const struct column_names *like)

@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "data/converted.h"
 #include "data/decompress.h"
+#include "data/text_files.h"
 
 enum { SAMPLE_WHOLE = 512 << 10, SAMPLE_EDGE = 64 << 10, SAMPLE_PIECE = 4 << 10, SAMPLES = 64 };
 
@@ -146,6 +147,8 @@ void data_files_fini(struct data_files *f)
     for (size_t i = 0; i < f->n; i++)
         data_file_fini(&f->file[i]);
     free(f->file);
+    strlist_fini(&f->classes);
+    strlist_fini(&f->notes);
     *f = (struct data_files){ .file = NULL };
 }
 
@@ -228,6 +231,8 @@ bool data_files_found(const struct data_spec *spec, const char *base_dir)
 int data_files_open(const struct data_place *at, struct data_files *ret, struct err *e)
 {
     AUTO_FINI(strlist) paths = { .items = NULL };
+    if (at->spec->format == DATA_TEXT)
+        return text_files_open(at, ret, e);
     if (data_files_paths(at, &paths, e) < 0)
         return -1;
 

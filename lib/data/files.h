@@ -1,5 +1,5 @@
 /* files - the data files a job names: found, mapped, unpacked when they are gzip, converted to UTF-8 when they are csv,
- * and fingerprinted.
+ * put into one file when they are texts, and fingerprinted.
  *
  * Errors about missing files have the place in the manifest, and name the folder that was searched. A file
  * that another process truncates while it is mapped raises SIGBUS, as with every mapped file: data
@@ -34,6 +34,8 @@ MUST_USE int data_files_paths(const struct data_place *at, struct strlist *ret, 
 struct data_files {
     struct data_file *file;
     size_t n;
+    struct strlist classes; /* text: of the labels, from 0 on */
+    struct strlist notes;   /* text: what a user should know of the directory, each a sentence */
 };
 void data_files_fini(struct data_files *f);
 MUST_USE int data_files_open(const struct data_place *at, struct data_files *ret, struct err *e);

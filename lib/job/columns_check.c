@@ -335,6 +335,19 @@ static int check_csv_column(const struct data_spec *d, const struct node *n, str
     return check_text(&c, e);
 }
 
+/* What files of texts have. */
+static int check_only_text(const struct data_spec *d, struct err *e)
+{
+    struct node only = node_item(&d->columns, 0);
+    const char *name = json_string_value(json_object_get(only.v, "name")),
+               *type = json_string_value(json_object_get(only.v, "type"));
+    if (node_size(&d->columns) == 1 && str_eq(name, "text") && str_eq(type, "text"))
+        return 0;
+    return node_error(node_present(&d->columns) ? &d->columns : &d->node, e,
+                      "files of texts have one column; write columns: [{name: text, type: text, vocabulary: auto, "
+                      "outputSequenceLength: 200}]");
+}
+
 int columns_check(const struct data_spec *d, struct err *e)
 {
     bool csv = data_has_fields(d->format);
@@ -344,6 +357,8 @@ int columns_check(const struct data_spec *d, struct err *e)
             (csv && check_csv_column(d, &column, e) < 0))
             return -1;
     }
+    if (d->format == DATA_TEXT)
+        return check_only_text(d, e);
     return d->format == DATA_TFRECORD ? tfrecord_columns_check(d, e) : 0;
 }
 

@@ -9,14 +9,11 @@
 
 #define DEST(member) .offset = offsetof(struct data_spec, member), .size = sizeof(((struct data_spec *)NULL)->member)
 
-const char *const DATA_FORMAT_NAMES[] = { "idx", "csv", "npy", "tfrecord", "npz", "cifar", "images", "jsonl" };
+const char *const DATA_FORMAT_NAMES[] = { "idx", "csv", "npy", "tfrecord", "npz", "cifar", "images", "jsonl", "text" };
 static const char *const CIFAR_LABELS[] = { "fine", "coarse" };
 static const char *const LABEL_FALLBACK[DATA_FORMAT_COUNT] = {
-    [DATA_CSV] = "-1",
-    [DATA_JSONL] = "label",
-    [DATA_TFRECORD] = "label",
-    [DATA_CIFAR] = "fine",
-    [DATA_IMAGES] = "directory"
+    [DATA_CSV] = "-1",     [DATA_JSONL] = "label",      [DATA_TFRECORD] = "label",
+    [DATA_CIFAR] = "fine", [DATA_IMAGES] = "directory", [DATA_TEXT] = "label",
 }; /* of the others it is named, or there is none */
 static const char *const IMAGE_COLORS[] = { "rgb", "rgba", "grayscale" };
 static const char *const IMAGE_INTERPOLATIONS[] = { "bilinear", "nearest" };
@@ -47,7 +44,7 @@ const char *const TEXT_SPLIT_NAMES[] = { [SPLIT_WHITESPACE] = "whitespace", [SPL
 static const struct field ROWS[] = {
     { "format", FIELD_CHOICE, DEST(format), .names = DATA_FORMAT_NAMES, .nnames = DATA_FORMAT_COUNT,
       .nworking = DATA_FORMAT_COUNT, .required = true,
-      .help = "All but images may be compressed with gzip, which is detected by content." },
+      .help = "All but images and text may be compressed with gzip, which is detected by content." },
     { "features", FIELD_OWN, .type_text = "path or name, or a map of them",
       .help = "idx, npy: the file of examples; npz: the name of their array, such as `x_train`. Paths are relative to "
               "the data folder. For a model with several inputs: a map, such as `{image: x.npy, meta: m.npy}`." },
@@ -56,10 +53,10 @@ static const struct field ROWS[] = {
     { "files", FIELD_OWN, .type_text = "path or list of paths",
       .help =
           "cifar, csv, jsonl, tfrecord: the files, in this order, with the wildcards `*` and `?`. npz: one archive of "
-          "arrays. images: files without labels, instead of `directory`." },
+          "arrays. images, text: files without labels, instead of `directory`." },
     { "directory", FIELD_STRING, DEST(images.directory),
       .help = "images: the directory that has a directory of PNG and JPEG files for each class, as in Keras's "
-              "`image_dataset_from_directory`." },
+              "`image_dataset_from_directory`. text: the same for .txt files, as in `text_dataset_from_directory`." },
     { "imageSize", FIELD_OWN, .type_text = "[height, width]", .fallback_text = "`[256, 256]`",
       .help = "images: the size to which each image is resized." },
     { "colorMode", FIELD_CHOICE, DEST(images.color), .names = IMAGE_COLORS, .nnames = COUNT_OF(IMAGE_COLORS),
@@ -72,12 +69,12 @@ static const struct field ROWS[] = {
       .help = "images, tfrecord: cut off what does not have the form of `imageSize`, or of the column's "
               "`shape`, at both ends, instead of distorting it." },
     { "classNames", FIELD_OWN, .type_text = "list of names", .fallback_text = "the directories, by name",
-      .help = "images: the directories of the classes 0, 1, ..." },
+      .help = "images, text: the directories of the classes 0, 1, ..." },
     { "encoding", FIELD_CHOICE, DEST(encoding), .names = TEXT_ENCODINGS, .nnames = COUNT_OF(TEXT_ENCODINGS),
       .nworking = COUNT_OF(TEXT_ENCODINGS), .fallback = "auto",
-      .help =
-          "csv: the encoding of the text. auto: utf-16 if the file begins like it, else utf-8 if all of it is valid "
-          "UTF-8, else latin-1, which means Windows-1252." },
+      .help = "csv, text: the encoding of the text. auto: utf-16 if the file begins like it, else utf-8 if all of it "
+              "is valid "
+              "UTF-8, else latin-1, which means Windows-1252." },
     { "header", FIELD_BOOL, DEST(header), .fallback = "true", .help = "csv: the first line names the columns." },
     { "delimiter", FIELD_OWN, .type_text = "one character", .fallback_text = "`,`",
       .help = "csv: the separator of columns." },
@@ -114,7 +111,7 @@ static const struct field ROWS[] = {
               "tfrecord: `{name: image, type: float, shape: [28, 28]}`; "
               "types are float, int64, bytes, and image (PNG or JPEG), of `tf.train.Example` or "
               "`tf.train.SequenceExample`. "
-              "`default` replaces a missing value." },
+              "`default` replaces a missing value. text: one column, `{name: text, type: text, ...}`." },
     { "dropColumns", FIELD_LIST, DEST(drop_columns), .type_text = "list of names",
       .help =
           "csv, jsonl: all columns except these are features, in the order of the file; `columns` then only describes "
@@ -125,12 +122,12 @@ static const struct field ROWS[] = {
           "csv, jsonl, tfrecord: the columns of each input of a model with several, such as `{wide: [age], deep: [age, "
           "hours]}`." },
     { "label", FIELD_OWN, .type_text = "name or number, a list, or a map of them",
-      .fallback_text = "the last column; jsonl, tfrecord: `label`; cifar: `fine`; images: the directories",
+      .fallback_text = "the last column; jsonl, tfrecord: `label`; cifar: `fine`; images, text: the directories",
       .help =
           "csv: the column of labels, by name or by number (from 0; -1 is the last). jsonl: the key. tfrecord: the "
           "feature's "
           "name. "
-          "cifar: `fine` or `coarse`, which only CIFAR-100 has. images: only `\"\"`, for no labels. "
+          "cifar: `fine` or `coarse`, which only CIFAR-100 has. images, text: only `\"\"`, for no labels. "
           "With a list, such as `[price, rent]`, the label of an example is all these numbers, in this order. For a "
           "model with several outputs: a map, such as `{price: price, kind: species}`, or the columns with the "
           "outputs' names." },
@@ -231,7 +228,8 @@ static int add_na_value(struct data_spec *d, const struct node *n, struct err *e
 static int read_na_values(struct data_spec *d, const struct node *n, struct err *e)
 {
     struct node values = node_get(n, "naValues");
-    for (size_t i = 0; !node_present(&values) && d->format != DATA_JSONL && i < COUNT_OF(NA_VALUES); i++)
+    for (size_t i = 0;
+         !node_present(&values) && d->format != DATA_JSONL && d->format != DATA_TEXT && i < COUNT_OF(NA_VALUES); i++)
         strlist_add(&d->na_values, NA_VALUES[i]);
     if (!node_present(&values))
         return 0;
@@ -308,7 +306,7 @@ static int read_label(struct data_spec *d, const struct node *n, struct err *e)
     const char *fallback = LABEL_FALLBACK[d->format];
     size_t which;
 
-    if (!node_present(&label) && fallback != NULL && !(d->format == DATA_IMAGES && d->files.n > 0))
+    if (!node_present(&label) && fallback != NULL && !(data_has_classes(d->format) && d->files.n > 0))
         put_label(d, fallback);
     if (!node_present(&label))
         return 0;
@@ -358,15 +356,15 @@ static const struct {
 } BELONGS[] = {
     { "features", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ },
     { "labels", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ },
-    { "files",
-      1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD | 1u << DATA_NPZ | 1u << DATA_IMAGES },
-    { "directory", 1u << DATA_IMAGES },
+    { "files", 1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD | 1u << DATA_NPZ |
+                   1u << DATA_IMAGES | 1u << DATA_TEXT },
+    { "directory", 1u << DATA_IMAGES | 1u << DATA_TEXT },
     { "imageSize", 1u << DATA_IMAGES },
     { "colorMode", 1u << DATA_IMAGES },
     { "interpolation", 1u << DATA_IMAGES | 1u << DATA_TFRECORD },
     { "cropToAspectRatio", 1u << DATA_IMAGES | 1u << DATA_TFRECORD },
-    { "classNames", 1u << DATA_IMAGES },
-    { "encoding", 1u << DATA_CSV },
+    { "classNames", 1u << DATA_IMAGES | 1u << DATA_TEXT },
+    { "encoding", 1u << DATA_CSV | 1u << DATA_TEXT },
     { "header", 1u << DATA_CSV },
     { "delimiter", 1u << DATA_CSV },
     { "decimal", 1u << DATA_CSV },
@@ -374,10 +372,11 @@ static const struct {
     { "skipRows", 1u << DATA_CSV },
     { "naValues", 1u << DATA_CSV | 1u << DATA_JSONL },
     { "missing", 1u << DATA_CSV | 1u << DATA_JSONL },
-    { "columns", 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD },
+    { "columns", 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD | 1u << DATA_TEXT },
     { "dropColumns", 1u << DATA_CSV | 1u << DATA_JSONL },
-    { "label", 1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD | 1u << DATA_IMAGES },
-    { "inputs", 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD },
+    { "label", 1u << DATA_CIFAR | 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD | 1u << DATA_IMAGES |
+                   1u << DATA_TEXT },
+    { "inputs", 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD | 1u << DATA_TEXT },
     { "sampleWeight",
       1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ | 1u << DATA_CSV | 1u << DATA_JSONL | 1u << DATA_TFRECORD },
 };
@@ -413,7 +412,7 @@ int data_spec_check(void *base, const struct node *n, struct err *e)
     d->node = *n;
     if (check_belongs(d, n, e) < 0)
         return -1;
-    if (by_files && d->format != DATA_IMAGES && !json_object_get(n->v, "files"))
+    if (by_files && !data_has_classes(d->format) && !json_object_get(n->v, "files"))
         return node_error(n, e, "'files' is missing");
     struct node inputs = node_get(n, "inputs");
     if (read_array_names(n, "features", &d->features, &d->inputs, e) < 0 ||
@@ -428,7 +427,7 @@ int data_spec_check(void *base, const struct node *n, struct err *e)
     if (read_files(d, n, e) < 0 || read_dialect(d, n, e) < 0 || read_na_values(d, n, e) < 0 ||
         read_label(d, n, e) < 0 || read_sample_weight(d, n, e) < 0)
         return -1;
-    if (d->format == DATA_IMAGES && image_spec_read(d, n, e) < 0)
+    if (data_has_classes(d->format) && image_spec_read(d, n, e) < 0)
         return -1;
     return columns_check(d, e);
 }

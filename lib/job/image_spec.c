@@ -1,4 +1,4 @@
-/* Reads the size and the classes of a data set of images. */
+/* Reads the classes of a data set of images or texts, and the size of images. */
 #include "job/image_spec.h"
 
 #include "job/data_parts.h"
@@ -50,15 +50,20 @@ static int image_spec_classes(struct data_spec *d, const struct node *n, struct 
 int image_spec_read(struct data_spec *d, const struct node *n, struct err *e)
 {
     struct node label = node_get(n, "label"), directory = node_get(n, "directory");
+    const char *what = d->format == DATA_TEXT ? "text" : "image";
     if (d->images.directory == NULL && d->files.n == 0)
-        return node_error(n, e, "'directory' is missing: the directory that has a directory of images for each class");
+        return node_error(n, e, "'directory' is missing: the directory that has a directory of %ss for each class",
+                          what);
     if (d->images.directory != NULL && d->files.n > 0)
         return node_error(&directory, e, "give directory or files, not both; files have no labels");
     if (d->images.directory != NULL && d->images.directory[0] == '\0')
         return node_error(&directory, e, "is empty");
     if (node_present(&label) && !str_eq(json_string_value(label.v), ""))
         return node_error(&label, e,
-                          "the label of an image is the directory it is in; remove 'label', or write label: "
-                          "\"\" for images without labels");
-    return image_spec_size(d, n, e) < 0 ? -1 : image_spec_classes(d, n, e);
+                          "the label of %s %s is the directory it is in; remove 'label', or write label: \"\" for %ss "
+                          "without labels",
+                          d->format == DATA_TEXT ? "a" : "an", what, what);
+    if (d->format == DATA_IMAGES && image_spec_size(d, n, e) < 0)
+        return -1;
+    return image_spec_classes(d, n, e);
 }

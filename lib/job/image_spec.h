@@ -1,5 +1,5 @@
-/* image_spec - the fields of a data set of format images that a row of the table cannot express. For lib/job only.
- * Pure.
+/* image_spec - the fields of a data set of format images or text that a row of the table cannot express. For lib/job
+ * only. Pure.
  */
 #ifndef TRAINYARD_JOB_IMAGE_SPEC_H
 #define TRAINYARD_JOB_IMAGE_SPEC_H

@@ -46,13 +46,19 @@ enum data_format {
     DATA_CIFAR,
     DATA_IMAGES,
     DATA_JSONL,
+    DATA_TEXT,
     DATA_FORMAT_COUNT
 };
 extern const char *const DATA_FORMAT_NAMES[DATA_FORMAT_COUNT];
-/* A record has fields, which are texts, numbers or missing: csv and jsonl, with the same columns. */
+/* A record has fields, which are texts, numbers or missing: csv and jsonl, with the same columns, and text with one. */
 static inline bool data_has_fields(enum data_format f)
 {
-    return f == DATA_CSV || f == DATA_JSONL;
+    return f == DATA_CSV || f == DATA_JSONL || f == DATA_TEXT;
+}
+/* Each file is an example, and each directory a class. */
+static inline bool data_has_classes(enum data_format f)
+{
+    return f == DATA_IMAGES || f == DATA_TEXT;
 }
 enum data_encoding { ENCODING_AUTO, ENCODING_UTF8, ENCODING_UTF16, ENCODING_LATIN1 };
 /* Limits of the images of files, and of what they become. */

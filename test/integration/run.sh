@@ -821,6 +821,8 @@ test_readme_everyday_commands() {
 . "$root/test/integration/graphs.sh"
 # shellcheck source=test/integration/images.sh
 . "$root/test/integration/images.sh"
+# shellcheck source=test/integration/texts.sh
+. "$root/test/integration/texts.sh"
 # shellcheck source=test/integration/predict.sh
 . "$root/test/integration/predict.sh"
 # shellcheck source=test/integration/fit.sh

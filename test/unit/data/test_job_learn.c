@@ -31,6 +31,7 @@ START_TEST(a_job_says_all_itself)
     AUTO_FINI(buf) want = BUF_INIT, error = BUF_INIT, got = BUF_INIT;
     AUTO_FINI(strlist) notes = { 0 }, none = { 0 };
     auto_free char *run_path = path_join(dir, "run.yaml");
+    AUTO_FINI(folder) cache = folder_new();
     AUTO(job) *j = NULL, *run = NULL;
     struct err e = { .code = ERR_NONE };
     read_text(dir, "expected", &want);
@@ -39,7 +40,7 @@ START_TEST(a_job_says_all_itself)
     if (file_exists(run_path))
         ck_ok_e(job_load(run_path, &run, &e));
     ck_assert(job_learns(j));
-    int rc = job_learn(j, run, dir, NULL, &notes, &e);
+    int rc = job_learn(j, run, dir, cache.path, &notes, &e);
     if (rc < 0)
         buf_printf(&got, "%s\n", e.msg);
     else

@@ -1,0 +1,169 @@
+/* Finds the texts, and writes them into one file, sorted by class or mixed. All texts with labels are mixed, so that
+ * the blocks in which records are shuffled have all classes, and so do both parts of a split. */
+#include "data/text_files.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/rng.h"
+#include "data/cached_copy.h"
+#include "data/class_files.h"
+#include "data/converted.h"
+#include "data/transcode.h"
+
+enum { TEXT_FILE_MAX = 64 << 20 };
+
+static const struct class_suffix TEXT_SUFFIXES[] = { { ".txt", true } };
+static const struct class_files_kind TEXT_FILES = {
+    .suffixes = TEXT_SUFFIXES, .n = COUNT_OF(TEXT_SUFFIXES), .what = "texts", .files = "text files (.txt)"
+};
+
+struct text_files {
+    const struct data_place *at;
+    struct class_files files;
+};
+
+static void text_files_fini(struct text_files *t)
+{
+    class_files_fini(&t->files);
+}
+DEFINE_AUTO_FINI(text_files, text_files_fini);
+
+/* ---- a record ---- */
+
+/* As jsonl_scan.c reads it. */
+static void add_json_text(const char *s, size_t n, struct buf *out)
+{
+    buf_char(out, '"');
+    for (const char *p = s; p < s + n; p++) {
+        if (*p == '"' || *p == '\\')
+            buf_printf(out, "\\%c", *p);
+        else if ((unsigned char)*p < 0x20)
+            buf_printf(out, "\\u%04x", (unsigned)*p);
+        else
+            buf_char(out, *p);
+    }
+    buf_char(out, '"');
+}
+
+static int read_text(const struct data_place *at, const char *path, struct buf *ret, struct err *e)
+{
+    AUTO_FINI(buf) content = BUF_INIT;
+    if (file_read(path, TEXT_FILE_MAX, &content, e) < 0)
+        return -1;
+    const struct encoded_text text = { .p = (const unsigned char *)content.data, .n = content.len, .path = path };
+    if (converted_text(at->spec->encoding, &text, ret, e) < 0)
+        return -1;
+    if (strlen(ret->data) < ret->len)
+        return err_set(e, ERR_INPUT, "%s: is not a text: it has a NUL, in its byte %zu", path, strlen(ret->data) + 1);
+    return 0;
+}
+
+/* A name that is not UTF-8 is shown with question marks. */
+static void add_json_name(const char *name, struct buf *out)
+{
+    AUTO_FINI(buf) shown = BUF_INIT;
+    size_t n = strlen(name);
+    if (transcode_utf8((const unsigned char *)name, n) < n)
+        buf_shown(&shown, name, n);
+    else
+        buf_add(&shown, name, n);
+    add_json_text(shown.data, shown.len, out);
+}
+
+static int write_record(const struct text_files *t, size_t i, struct buf *record, struct file_out *out, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    auto_free char *path = class_files_path(&t->files, i);
+    if (read_text(t->at, path, &text, e) < 0)
+        return -1;
+    buf_clear(record);
+    buf_str(record, "{\"text\":");
+    add_json_text(text.data, text.len, record);
+    if (t->files.classes.n > 0)
+        buf_printf(record, ",\"label\":%d", (int)t->files.v[i].label);
+    buf_str(record, ",\"path\":");
+    add_json_name(class_files_name(&t->files, i), record);
+    buf_str(record, "}\n");
+    return file_out_write(out, record->data, record->len, e);
+}
+
+static int write_records(void *user, struct file_out *out, struct err *e)
+{
+    const struct text_files *t = user;
+    AUTO_FINI(buf) record = BUF_INIT;
+    for (size_t i = 0; i < t->files.n; i++)
+        if (write_record(t, i, &record, out, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* ---- the file ---- */
+
+/* Of what determines the content: names, classes and order, and *ret_modified also of sizes and times. */
+static int hash_of(const struct text_files *t, uint64_t *ret, uint64_t *ret_modified, struct err *e)
+{
+    uint64_t h = hash64_mix(t->files.n, (uint64_t)t->at->spec->encoding), m = h;
+    for (size_t i = 0; i < t->files.n; i++) {
+        const char *name = class_files_name(&t->files, i);
+        auto_free char *path = class_files_path(&t->files, i);
+        struct stat st;
+        if (stat(path, &st) < 0)
+            return err_errno(e, ERR_INPUT, "%s", path);
+        h = hash64_mix(hash64(name, strlen(name), h), (uint64_t)t->files.v[i].label);
+        m = hash64_mix(hash64_mix(m, (uint64_t)st.st_size),
+                       hash64_mix((uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec));
+    }
+    *ret = h;
+    *ret_modified = hash64_mix(h, m);
+    return 0;
+}
+
+static void add_note(struct data_files *f, const char *root, const char *what, size_t n, const char *example)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (n == 0)
+        return;
+    buf_printf(&text, "%s: %s: %zu%s%s", root, what, n, example != NULL ? ", such as " : "",
+               example != NULL ? example : "");
+    strlist_add(&f->notes, text.data);
+}
+
+static void note_classes(const struct class_files *c, struct data_files *f)
+{
+    auto_free bool *seen = xcalloc(c->classes.n + 1, sizeof(seen[0]));
+    const char *example = NULL;
+    size_t empty = 0;
+    for (size_t i = 0; c->classes.n > 0 && i < c->n; i++)
+        seen[c->v[i].label] = true;
+    for (size_t i = c->classes.n; i > 0; i--) {
+        strlist_add(&f->classes, c->classes.items[c->classes.n - i]);
+        empty += !seen[i - 1];
+        example = !seen[i - 1] ? c->classes.items[i - 1] : example;
+    }
+    add_note(f, c->root, "classes without texts", empty, example);
+    add_note(f, c->root, "directories left out, because classNames does not list them", c->others, NULL);
+}
+
+int text_files_open(const struct data_place *at, struct data_files *ret, struct err *e)
+{
+    AUTO_FINI(text_files) t = { .at = at, .files = { .names = BUF_INIT } };
+    AUTO(file_map) *map = NULL;
+    bool mixed = at->spec->images.mixed || at->spec->label.n > 0;
+    uint64_t names, modified;
+    if (class_files_find(at, &TEXT_FILES, mixed, &t.files, e) < 0 || hash_of(&t, &names, &modified, e) < 0)
+        return -1;
+    const struct cached_copy copy = {
+        .name = "texts", .key = modified, .path = t.files.root, .what = "a directory of texts", .how = "copy"
+    };
+    if (cached_copy_open(at, &copy, write_records, &t, &map, e) < 0)
+        return -1;
+    *ret = (struct data_files){ .file = xcalloc(1, sizeof(*ret->file)), .n = 1 };
+    uint64_t fingerprint = hash64_mix(names, hash64_mix(map->size, data_fingerprint(map->data, map->size)));
+    ret->file[0] = (struct data_file){ .map = TAKE(map),
+                                       .path = xstrdup(t.files.root),
+                                       .fingerprint = fingerprint,
+                                       .cache_key = hash64_mix(fingerprint, modified) };
+    note_classes(&t.files, ret);
+    return 0;
+}
