@@ -1,6 +1,7 @@
 /* Follows the masks of Keras through a model: an Embedding with mask_zero marks the numbers that are 0 as padding,
- * layers that compute each position by itself keep the mask, and GlobalAveragePooling1D leaves padding out. A mask is
- * known by the tensor of the numbers, which the node that needs it gets as its second input. */
+ * layers that compute each position by itself keep the mask, and GlobalAveragePooling1D, BatchNormalization and others
+ * leave padding out. A mask is known by the tensor of the numbers, which the node that needs it gets as its last input.
+ */
 #include "nn/layers/layer_rows.h"
 #include "nn/model_reading.h"
 
@@ -11,6 +12,7 @@ enum mask_rule {
     MASK_MADE,
     MASK_KEPT,
     MASK_TAKEN,
+    MASK_TAKEN_AND_KEPT,
     MASK_REFUSED /* Keras computes something else with a mask, which is not supported */
 };
 static const enum mask_rule RULES[LAYER_COUNT] = {
@@ -34,11 +36,11 @@ static const enum mask_rule RULES[LAYER_COUNT] = {
     [LAYER_SUBTRACT] = MASK_KEPT,
     [LAYER_AVERAGE] = MASK_KEPT,
     [LAYER_CONCATENATE] = MASK_KEPT,
-    [LAYER_MULTIPLY] = MASK_REFUSED,
-    [LAYER_MAXIMUM] = MASK_REFUSED,
-    [LAYER_MINIMUM] = MASK_REFUSED,
+    [LAYER_MULTIPLY] = MASK_TAKEN_AND_KEPT,
+    [LAYER_MAXIMUM] = MASK_TAKEN_AND_KEPT,
+    [LAYER_MINIMUM] = MASK_TAKEN_AND_KEPT,
     [LAYER_SOFTMAX] = MASK_REFUSED,
-    [LAYER_BATCH_NORMALIZATION] = MASK_REFUSED,
+    [LAYER_BATCH_NORMALIZATION] = MASK_TAKEN_AND_KEPT,
 };
 
 static int mask_error(const struct layer *l, const char *what, const struct node *layers, struct err *e)
@@ -68,18 +70,34 @@ static int mask_kept(const struct layer *l, const struct model_node *n, const si
 static int mask_check(const struct layer *l, const struct model_node *n, const size_t *masks, const struct node *layers,
                       struct err *e)
 {
-    bool taken = RULES[l->id] == MASK_TAKEN;
+    bool taken = RULES[l->id] == MASK_TAKEN || RULES[l->id] == MASK_TAKEN_AND_KEPT;
     if (n->mask == NO_MASK || (taken && n->mask == masks[n->in[0]]))
         return 0;
     return node_error(layers, e, "%s '%s' is called with a mask that is not that of its input, which is not supported",
                       l->row->k.names[0], l->name);
 }
 
+/* A layer that joins takes the one mask of all its inputs. Keras computes with other combinations too. */
+static int mask_taken(const struct layer *l, struct model_node *n, const size_t *masks, const struct node *layers,
+                      size_t *ret, struct err *e)
+{
+    size_t mask = masks[n->in[0]];
+    for (size_t k = 1; k < n->nin; k++)
+        if (masks[n->in[k]] != mask)
+            return mask_error(l, "tensors with different masks, or with and without one", layers, e);
+    if (mask != NO_MASK && n->nin == LAYER_INPUTS_MAX)
+        return mask_error(l, "so many tensors with a mask", layers, e);
+    if (mask != NO_MASK)
+        n->in[n->nin++] = mask;
+    *ret = mask;
+    return 0;
+}
+
 static int mask_node(struct model *m, size_t node, size_t *masks, const struct node *layers, struct err *e)
 {
     struct model_node *n = &m->nodes[node];
     const struct layer *l = model_called(m, node);
-    size_t *made = &masks[model_made(m, node)], kept;
+    size_t *made = &masks[model_made(m, node)], taken;
     *made = NO_MASK;
     if (mask_check(l, n, masks, layers, e) < 0)
         return -1;
@@ -90,10 +108,9 @@ static int mask_node(struct model *m, size_t node, size_t *masks, const struct n
     case MASK_KEPT:
         return mask_kept(l, n, masks, layers, made, e);
     case MASK_TAKEN:
-        kept = masks[n->in[0]];
-        if (kept != NO_MASK)
-            n->in[n->nin++] = kept;
-        return 0;
+        return mask_taken(l, n, masks, layers, &taken, e);
+    case MASK_TAKEN_AND_KEPT:
+        return mask_taken(l, n, masks, layers, made, e);
     case MASK_REFUSED:
         for (size_t k = 0; k < n->nin; k++)
             if (masks[n->in[k]] != NO_MASK)

@@ -154,6 +154,18 @@ def bag_of_words():
     return keras.Model([words, title], L.Dense(2, name="out")(joined), name="bag_of_words")
 
 
+def masked_norm():
+    """Layers that leave padding out and keep the mask: BatchNormalization, Multiply, Maximum and Minimum."""
+    words = keras.Input((6,), dtype="int32", name="words")
+    a, b = (L.Embedding(8, 4, mask_zero=True, name=n)(words) for n in ("table", "place"))
+    x = L.BatchNormalization(momentum=0.75, name="norm")(L.Dense(4, activation="tanh", name="dense")(a))
+    most, least = L.Maximum(name="most")([x, b, a]), L.Minimum(name="least")([b, x])
+    x = L.Multiply(name="product")([most, least, L.Dense(1, name="weight")(b)])
+    x = L.BatchNormalization(scale=False, epsilon=0.5, name="last")(L.Add(name="sum")([x, most, least]))
+    joined = L.Concatenate(name="both")([L.GlobalAveragePooling1D(name="mean")(x), L.Flatten(name="flat")(x)])
+    return keras.Model(words, L.Dense(2, name="out")(joined), name="masked_norm")
+
+
 # Inputs that are rows of a table, and how many rows it has.
 ROWS = {"user": 5, "film": 7, "last": 7, "words": 8, "title": 8}
 
@@ -260,7 +272,7 @@ def case(make, seed):
 
 def main():
     makers = [shared_dense, shared_norm, siamese, two_outputs, stacked, nested_output, nested_outputs, wide_and_deep, three_inputs]
-    makers += [two_heads, read_head, one_loss, recommendation, bag_of_words]
+    makers += [two_heads, read_head, one_loss, recommendation, bag_of_words, masked_norm]
     about = f"test/interop/golden_graphs.py: SGD {RATE}, mse, {STEPS} steps of one batch"
     cases = [case(make, 7 + i) for i, make in enumerate(makers)]
     print(f'{{"about": {json.dumps(about)}, "versions": {json.dumps({"keras": keras.__version__})}, "cases": [')

@@ -2,6 +2,9 @@
  *
  * Inputs of another shape than the output are repeated to its shape first: scratch has a part of the output's size for
  * each of them, and in training one more, for a gradient before it is summed to the input's shape.
+ *
+ * Multiply, Maximum and Minimum may have a mask after their inputs: 0 where the position is padding. There Multiply
+ * gives 0, and Maximum and Minimum the first input.
  */
 #include "nn/layers/layer_rows.h"
 #include "nn/ops/broadcast.h"
@@ -11,7 +14,8 @@
 struct merge { /* one node in one pass; all in the shape of the output */
     const float *x[LAYER_INPUTS_MAX];
     size_t nin, elements;
-    float *spare; /* the part for a gradient */
+    float *spare;      /* the part for a gradient */
+    const float *mask; /* of each row; NULL: none */
 };
 
 struct merge_row {
@@ -140,10 +144,22 @@ size_t op_merge_scratch(const struct layer *l, size_t max_n, bool training)
     return __builtin_mul_overflow(parts * max_n, shape_elements(&l->out), &floats) ? SIZE_MAX : floats;
 }
 
+static size_t merge_channels(const struct layer *l)
+{
+    return (size_t)l->out.dim[l->out.rank - 1];
+}
+
+static const float *merge_mask(const struct op_ctx *c)
+{
+    return c->l->nin < LAYER_INPUTS_MAX ? c->x[c->l->nin] : NULL;
+}
+
 /* Forward repeats the inputs, backward finds them as it left them. */
 static struct merge merge_of(const struct op_ctx *c, bool forward)
 {
-    struct merge m = { .nin = c->l->nin, .elements = c->n * shape_elements(&c->l->out), .spare = c->scratch };
+    struct merge m = {
+        .nin = c->l->nin, .mask = merge_mask(c), .elements = c->n * shape_elements(&c->l->out), .spare = c->scratch
+    };
     for (size_t k = 0; k < m.nin; k++) {
         m.x[k] = c->x[k];
         if (!merge_repeats(c->l, k))
@@ -156,6 +172,22 @@ static struct merge merge_of(const struct op_ctx *c, bool forward)
     return m;
 }
 
+/* Rows of padding in y; first is the first input. */
+static void merge_pad(const struct op_ctx *c, const float *first, float *y)
+{
+    const float *mask = merge_mask(c);
+    size_t channels = merge_channels(c->l), rows = c->n * shape_elements(&c->l->out) / channels,
+           bytes = channels * sizeof(*y);
+    for (size_t r = 0; r < rows; r++, first += channels, y += channels) {
+        if (mask[r] != 0)
+            continue;
+        if (c->l->id == LAYER_MULTIPLY)
+            memset(y, 0, bytes);
+        else
+            memcpy(y, first, bytes);
+    }
+}
+
 void op_merge_forward(const struct op_ctx *c)
 {
     const struct merge_row *row = &merge_rows[c->l->id];
@@ -165,6 +197,26 @@ void op_merge_forward(const struct op_ctx *c)
         row->join(m.x[k], c->y, m.elements);
     if (row->finish != NULL)
         row->finish(c->y, m.elements, m.nin);
+    if (m.mask != NULL)
+        merge_pad(c, m.x[0], c->y);
+}
+
+/* The gradient of input k; dx holds that of the output. Rows of padding are left out. */
+static void merge_masked_gradient(const struct op_ctx *c, const struct merge *m, size_t k, float *dx)
+{
+    size_t channels = merge_channels(c->l), rows = m->elements / channels, next;
+    for (size_t r = 0; r < rows; r = next) {
+        struct merge part = *m;
+        for (next = r + 1; next < rows && (m->mask[next] != 0) == (m->mask[r] != 0);)
+            next++;
+        part.elements = (next - r) * channels;
+        for (size_t i = 0; i < m->nin; i++)
+            part.x[i] += r * channels;
+        if (m->mask[r] != 0)
+            merge_rows[c->l->id].gradient(&part, k, dx + r * channels);
+        else if (k > 0 || c->l->id == LAYER_MULTIPLY)
+            memset(dx + r * channels, 0, part.elements * sizeof(*dx));
+    }
 }
 
 /* The first input's gradient is the last: it may be in the place of dy. */
@@ -172,6 +224,8 @@ void op_merge_backward(const struct op_ctx *c)
 {
     const struct merge_row *row = &merge_rows[c->l->id];
     struct merge m = merge_of(c, false);
+    if (m.mask != NULL && c->dx[m.nin] != NULL)
+        memset(c->dx[m.nin], 0, m.elements / merge_channels(c->l) * sizeof(float));
     for (size_t k = m.nin; k-- > 0;) {
         bool repeats = merge_repeats(c->l, k);
         float *dx = repeats ? m.spare : c->dx[k];
@@ -179,7 +233,9 @@ void op_merge_backward(const struct op_ctx *c)
             continue;
         if (dx != c->dy)
             memcpy(dx, c->dy, m.elements * sizeof(*dx));
-        if (row->gradient != NULL)
+        if (m.mask != NULL)
+            merge_masked_gradient(c, &m, k, dx);
+        else if (row->gradient != NULL)
             row->gradient(&m, k, dx);
         if (repeats)
             broadcast_sum(&c->l->in[k], &c->l->out, c->n, dx, c->dx[k]);

@@ -73,11 +73,15 @@ void op_normalization_backward(const struct op_ctx *c)
  *   dbeta = sum dy;  dgamma = sum dy xhat;  dx = gamma inv (dy - dbeta/N - xhat dgamma/N)
  * otherwise mean and inv are constants: dx = gamma inv dy.
  *
+ * With a mask, input 1, mean and variance are those of the N rows whose mask is not 0. All rows are normalised by them,
+ * so that dbeta and dgamma are sums of all rows; dx of the rows without weight is gamma inv dy. Without any row mean
+ * and variance are 0.
+ *
  * synchronized: mean, variance, and the means dbeta/N and dgamma/N of dx are those of all batches of a group. A loss is
  * the mean of its batch, so that the group's gradient dy has the batch's dy times its part of the rows: sums of dy are
  * weighted by rows, and dx is that of the batch again. dbeta and dgamma as gradients are the batch's own. */
 
-enum { ROWS_A_BLOCK = 256 };
+enum { ROWS_A_BLOCK = 256, MASK_INPUT = 1 };
 enum { S_MEAN, S_INV, S_A, S_B, S_SUM, S_DBETA, S_DGAMMA, SCRATCH_ROWS };
 
 struct batchnorm { /* places of this layer's variables; NULL where it has none */
@@ -123,19 +127,45 @@ static double *wide_sums(const struct op_ctx *c)
     return (double *)((at + sizeof(double) - 1) & ~(uintptr_t)(sizeof(double) - 1));
 }
 
+/* The rows that make mean and variance. */
+static size_t counted_rows(const struct op_ctx *c)
+{
+    size_t rows = op_rows_of(c), n = 0;
+    const float *mask = c->x[MASK_INPUT];
+    if (mask == NULL)
+        return rows;
+    for (size_t r = 0; r < rows; r++)
+        n += mask[r] != 0 ? 1 : 0;
+    return n;
+}
+
+/* y (channels) = sums over the rows with a mask of x, or of (x - mean)^2 when mean is given. */
+static KERNEL void sum_masked_rows(const float *restrict x, const float *restrict mask, const float *restrict mean,
+                                   float *restrict y, size_t rows, size_t channels)
+{
+    memset(y, 0, channels * sizeof(*y));
+    for (size_t r = 0; r < rows; r++, x += channels) {
+        for (size_t i = 0; i < channels && mask[r] != 0; i++)
+            y[i] += mean == NULL ? x[i] : (x[i] - mean[i]) * (x[i] - mean[i]);
+    }
+}
+
 /* out[i] = mean over rows of x, or of (x - mean)^2 when mean is given. */
 static void column_means(const struct op_ctx *c, const float *mean, float *out)
 {
     size_t rows = op_rows_of(c), channels = op_channels(c);
-    double *total = wide_sums(c);
+    double *total = wide_sums(c), counted = (double)MAX(counted_rows(c), (size_t)1);
     float *block = scratch_row(c, S_SUM);
+    const float *mask = c->x[MASK_INPUT];
 
     for (size_t i = 0; i < channels; i++)
         total[i] = 0;
     for (size_t r = 0; r < rows; r += ROWS_A_BLOCK) {
         const float *x = c->x[0] + r * channels;
         size_t here = MIN(rows - r, (size_t)ROWS_A_BLOCK);
-        if (mean == NULL)
+        if (mask != NULL)
+            sum_masked_rows(x, mask + r, mean, block, here, channels);
+        else if (mean == NULL)
             kernel_sum_rows(x, block, here, channels);
         else
             kernel_sum_square_differences(x, mean, block, here, channels);
@@ -143,7 +173,7 @@ static void column_means(const struct op_ctx *c, const float *mean, float *out)
             total[i] += (double)block[i];
     }
     for (size_t i = 0; i < channels; i++)
-        out[i] = (float)(total[i] / (double)rows);
+        out[i] = (float)(total[i] / counted);
 }
 
 size_t op_batch_normalization_sums(const struct layer *l)
@@ -162,7 +192,7 @@ size_t op_batch_normalization_sum_forward(const struct op_ctx *c)
 {
     size_t channels = op_channels(c);
     float *mean = scratch_row(c, S_MEAN), *variance = scratch_row(c, S_INV);
-    double rows = (double)op_rows_of(c), *sum = c->sums + 1, *squares = sum + channels;
+    double rows = (double)counted_rows(c), *sum = c->sums + 1, *squares = sum + channels;
 
     batch_statistics(c, mean, variance);
     c->sums[0] = rows;
@@ -177,7 +207,7 @@ size_t op_batch_normalization_sum_forward(const struct op_ctx *c)
 static void group_statistics(const struct op_ctx *c, float *mean, float *variance)
 {
     size_t channels = op_channels(c);
-    double rows = c->sums[0], *sum = c->sums + 1, *squares = sum + channels;
+    double rows = fmax(c->sums[0], 1), *sum = c->sums + 1, *squares = sum + channels; /* 0: all is padding */
 
     wide_sums(c)[0] = rows;
     for (size_t i = 0; i < channels; i++) {
@@ -228,19 +258,43 @@ static KERNEL void sum_gradients(const float *restrict x, const float *restrict 
     }
 }
 
-/* dx = a (dy - mean_dy - xhat mean_dy_xhat) */
+/* dx = a (dy - mean_dy - xhat mean_dy_xhat); means are sums times `each` */
 static KERNEL void input_gradient(const struct op_ctx *c, const float *restrict mean, const float *restrict inv,
                                   const float *restrict a, const float *restrict dbeta, const float *restrict dgamma,
-                                  size_t rows, size_t channels)
+                                  float each, size_t rows, size_t channels)
 {
     const float *x = c->x[0], *dy = c->dy;
-    float *dx = c->dx[0], each = 1.0F / (float)rows;
+    float *dx = c->dx[0];
 
     for (size_t r = 0; r < rows; r++, x += channels, dy += channels, dx += channels) {
         KERNEL_LOOP
         for (size_t i = 0; i < channels; i++)
             dx[i] = a[i] * (dy[i] - each * dbeta[i] - (x[i] - mean[i]) * inv[i] * (each * dgamma[i]));
     }
+}
+
+static KERNEL void masked_input_gradient(const struct op_ctx *c, const float *restrict mean, const float *restrict inv,
+                                         const float *restrict a, const float *restrict dbeta,
+                                         const float *restrict dgamma, float each, size_t rows, size_t channels)
+{
+    const float *x = c->x[0], *mask = c->x[MASK_INPUT], *dy = c->dy;
+    float *dx = c->dx[0];
+
+    for (size_t r = 0; r < rows; r++, x += channels, dy += channels, dx += channels) {
+        float own = mask[r] != 0 ? each : 0.0F;
+        KERNEL_LOOP
+        for (size_t i = 0; i < channels; i++)
+            dx[i] = a[i] * (dy[i] - own * dbeta[i] - (x[i] - mean[i]) * inv[i] * (own * dgamma[i]));
+    }
+}
+
+/* The sums of a group are divided by its counted rows, and weighted by all rows of a batch, as its loss is. */
+static void batch_input_gradient(const struct op_ctx *c, const float *dbeta, const float *dgamma)
+{
+    size_t rows = op_rows_of(c), by = c->sums != NULL ? rows : MAX(counted_rows(c), (size_t)1);
+    (c->x[MASK_INPUT] != NULL ? masked_input_gradient
+                              : input_gradient)(c, scratch_row(c, S_MEAN), scratch_row(c, S_INV), scratch_row(c, S_A),
+                                                dbeta, dgamma, 1.0F / (float)by, rows, op_channels(c));
 }
 
 static void sum_own_gradients(const struct op_ctx *c)
@@ -285,13 +339,14 @@ void op_batch_normalization_backward(const struct op_ctx *c)
         memcpy(p.dgamma, dgamma, channels * sizeof(*dgamma));
     if (p.dbeta != NULL)
         memcpy(p.dbeta, dbeta, channels * sizeof(*dbeta));
+    if (c->dx[MASK_INPUT] != NULL)
+        memset(c->dx[MASK_INPUT], 0, rows * sizeof(float));
     if (c->dx[0] == NULL)
         return;
     if (c->sums != NULL)
         group_gradients(c, dbeta, dgamma);
     if (p.batch)
-        input_gradient(c, scratch_row(c, S_MEAN), scratch_row(c, S_INV), scratch_row(c, S_A), dbeta, dgamma, rows,
-                       channels);
+        batch_input_gradient(c, dbeta, dgamma);
     else
         scale_rows(c->dy, scratch_row(c, S_A), c->dx[0], rows, channels);
 }

@@ -182,7 +182,26 @@ static const struct gradient_case CASES[] = {
     { LAYER_CONCATENATE, "{\"axis\": -2}", IMAGE, false, { IMAGE, IMAGE } },
 };
 
-enum { EXAMPLES = 4 };
+/* Layers that leave padding out, with a mask of STEPS after their inputs. */
+#define STEPS_OF_ONE                                                                                                   \
+    {                                                                                                                  \
+        .rank = 2, .dim = { 7, 1 }                                                                                     \
+    }
+static const struct gradient_case MASKED[] = {
+    { LAYER_GLOBAL_AVERAGE_POOLING_1D, "{}", STEPS, true, ALONE },
+    { LAYER_BATCH_NORMALIZATION, "{}", STEPS, true, ALONE },
+    { LAYER_BATCH_NORMALIZATION, "{\"scale\": false, \"center\": false}", STEPS, true, ALONE },
+    { LAYER_BATCH_NORMALIZATION, "{\"synchronized\": true}", STEPS, true, ALONE },
+    { LAYER_BATCH_NORMALIZATION, "{\"trainable\": false}", STEPS, true, ALONE },
+    { LAYER_BATCH_NORMALIZATION, "{}", STEPS, false, ALONE },
+    { LAYER_MULTIPLY, "{}", STEPS, true, { STEPS, STEPS } },
+    { LAYER_MULTIPLY, "{}", STEPS_OF_ONE, true, { STEPS } },
+    { LAYER_MAXIMUM, "{}", STEPS, true, { STEPS, STEPS } },
+    { LAYER_MAXIMUM, "{}", STEPS_OF_ONE, true, { STEPS } },
+    { LAYER_MINIMUM, "{}", STEPS, true, { STEPS } },
+};
+
+enum { EXAMPLES = 4, MASK_STEPS = 7 };
 static const float STEP = 1.0F / 128;
 
 static void draw(float *v, size_t n, uint32_t name)
@@ -241,10 +260,24 @@ static size_t start(struct op_run *r, const struct gradient_case *c)
     return nin;
 }
 
-static void check_case(const struct gradient_case *c)
+/* Padding of a different length in each example, the first of which is padding alone. */
+static void add_mask(struct op_run *r, size_t nin, float *mask, float *gradient)
+{
+    for (size_t i = 0; i < (size_t)EXAMPLES * MASK_STEPS; i++) {
+        mask[i] = i % MASK_STEPS < i / MASK_STEPS * 2 ? (float)(1 + i % 3) : 0;
+        gradient[i] = NAN;
+    }
+    r->c.x[nin] = mask;
+    r->c.dx[nin] = gradient;
+}
+
+static void check_case(const struct gradient_case *c, bool masked)
 {
     struct op_run r;
     size_t nin = start(&r, c);
+    float mask[EXAMPLES * MASK_STEPS], gradient[EXAMPLES * MASK_STEPS] = { 0 };
+    if (masked)
+        add_mask(&r, nin, mask, gradient);
     auto_free float *upstream = xcalloc(r.out, sizeof(float));
     draw(upstream, r.out, 1);
     draw(r.x, r.in, 2);
@@ -266,6 +299,8 @@ static void check_case(const struct gradient_case *c)
     memcpy(r.dy, upstream, r.out * sizeof(float));
     op_run_forward(&r);
     op_run_backward(&r);
+    for (size_t i = 0; i < COUNT_OF(gradient); i++)
+        ck_assert(gradient[i] == 0);
     auto_free float *grads = xmemdup(r.grads, (r.m->size + 1) * sizeof(float));
     for (size_t i = 0; i < r.in; i++)
         check_difference(&r, upstream, &r.x[i], (double)r.dx[i], "dx", i);
@@ -284,11 +319,17 @@ START_TEST(every_row)
         for (size_t i = 0; i < COUNT_OF(CASES); i++) {
             if (CASES[i].id != (enum layer_id)id)
                 continue;
-            check_case(&CASES[i]);
+            check_case(&CASES[i], false);
             cases++;
         }
         ck_assert_msg(cases > 0, "%s has no gradient case", layer_rows[id].k.names[0]);
     }
+}
+END_TEST
+
+START_TEST(rows_with_a_mask)
+{
+    check_case(&MASKED[_i], true);
 }
 END_TEST
 
@@ -333,6 +374,7 @@ Suite *test_suite(void)
     Suite *s = suite_create("nn/gradients");
     TCase *t = tcase_create("gradients");
     tcase_add_test(t, every_row);
+    tcase_add_loop_test(t, rows_with_a_mask, 0, COUNT_OF(MASKED));
     tcase_add_test(t, tables_agree);
     tcase_add_test(t, data_format_is_written);
     suite_add_tcase(s, t);
