@@ -254,9 +254,10 @@ static int check_words(const struct content *c, struct err *e)
         const struct index_range *range = &c->indices[f->at];
         if (range->rows > 0 && f->numbers > (size_t)range->rows)
             return err_set(e, ERR_INPUT,
-                           "column '%s' has the numbers 0 to %zu, but Embedding '%s' takes numbers from 0 to "
-                           "%" PRId64 "; set its input_dim to %zu or more",
-                           f->name, f->numbers - 1, range->layer, range->rows - 1, f->numbers);
+                           "column '%s' has the numbers 0 to %zu, but %s '%s' takes numbers from 0 to %" PRId64
+                           "; set its %s to %zu or more",
+                           f->name, f->numbers - 1, range->class_name, range->layer, range->rows - 1, range->argument,
+                           f->numbers);
     }
     return 0;
 }

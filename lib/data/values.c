@@ -76,9 +76,10 @@ static int bad_index(const struct records *r, const struct index_range *range, i
     AUTO_FINI(buf) place = BUF_INIT;
     r->ops->place(r, record, RECORD_FEATURES, i, &place);
     if (v != floor(v))
-        return err_set(e, ERR_INPUT, "%s: %.9g, but Embedding '%s' takes whole numbers", place.data, v, range->layer);
-    return err_set(e, ERR_INPUT, "%s: %.0f, but Embedding '%s' takes numbers from 0 to %" PRId64 ", its input_dim - 1",
-                   place.data, v, range->layer, range->rows - 1);
+        return err_set(e, ERR_INPUT, "%s: %.9g, but %s '%s' takes whole numbers", place.data, v, range->class_name,
+                       range->layer);
+    return err_set(e, ERR_INPUT, "%s: %.0f, but %s '%s' takes numbers from 0 to %" PRId64 ", its %s - 1", place.data, v,
+                   range->class_name, range->layer, range->rows - 1, range->argument);
 }
 
 /* ---- a batch ---- */

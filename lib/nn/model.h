@@ -86,10 +86,12 @@ MUST_USE int model_check_label(const struct model *m, size_t output, const struc
 /* The labels of which the loss of an output can be computed; without a loss any finite number. */
 struct label_range model_label_range(const struct model *m, size_t output);
 
-/* The numbers of an input that are rows of an Embedding are whole, from 0 to rows - 1. */
+/* The numbers of an input that go into an Embedding or a CategoryEncoding are whole, from 0 to rows - 1. */
 struct index_range {
-    int64_t rows;      /* 0: any numbers */
-    const char *layer; /* borrowed from the model */
+    int64_t rows; /* 0: any numbers */
+    const char *class_name;
+    const char *layer;    /* its name; borrowed from the model */
+    const char *argument; /* of the layer, with the value rows */
 };
 struct index_range model_index_range(const struct model *m, size_t input);
 

@@ -1,6 +1,5 @@
 /* Whether the data fit the model. Each message says what the data have, what the model wants, and the probable cure. */
 #include "base/str.h"
-#include "nn/layers/layer_rows.h"
 #include "nn/model_impl.h"
 
 enum { CURE_MAX = 160 };
@@ -131,13 +130,6 @@ struct label_range model_label_range(const struct model *m, size_t output)
     return loss_label_range(h->loss, out->rank > 0 ? out->dim[out->rank - 1] : 1);
 }
 
-/* Layers whose outputs are the numbers of their inputs. */
-static bool passes_numbers(enum layer_id id)
-{
-    return id == LAYER_FLATTEN || id == LAYER_RESHAPE || id == LAYER_PERMUTE || id == LAYER_REPEAT_VECTOR ||
-           id == LAYER_CONCATENATE;
-}
-
 struct index_range model_index_range(const struct model *m, size_t input)
 {
     auto_free bool *of_input = xcalloc(model_tensors(m), sizeof(*of_input));
@@ -148,10 +140,13 @@ struct index_range model_index_range(const struct model *m, size_t input)
         bool reads = false;
         for (size_t k = 0; k < l->nin; k++)
             reads |= of_input[m->nodes[i].in[k]];
-        of_input[model_made(m, i)] = reads && passes_numbers(l->id);
-        int64_t rows = reads && l->id == LAYER_EMBEDDING ? (int64_t)l->arg[EMBEDDING_ROWS] : 0;
+        of_input[model_made(m, i)] = reads && layer_passes_numbers(l);
+        const char *argument = NULL;
+        int64_t rows = reads ? layer_index_range(l, &argument) : 0;
         if (rows > 0 && (range.rows == 0 || rows < range.rows))
-            range = (struct index_range){ .rows = rows, .layer = l->name };
+            range = (struct index_range){
+                .rows = rows, .class_name = l->row->k.names[0], .layer = l->name, .argument = argument
+            };
     }
     return range;
 }

@@ -14,8 +14,8 @@ enum { KERAS_FILE_MAX = 64 << 20, TEXTS_MAX = 3, NESTED_MAX = 16 };
  * integers, which is not done here. */
 static bool makes_floats(enum layer_id id)
 {
-    return id == LAYER_EMBEDDING || id == LAYER_RESCALING || id == LAYER_NORMALIZATION || id == LAYER_DENSE ||
-           id == LAYER_BATCH_NORMALIZATION;
+    return id == LAYER_EMBEDDING || id == LAYER_CATEGORY_ENCODING || id == LAYER_RESCALING ||
+           id == LAYER_NORMALIZATION || id == LAYER_DENSE || id == LAYER_BATCH_NORMALIZATION;
 }
 
 static int check_integer_input(const struct reading *r, const struct node *layers, struct err *e)
@@ -27,10 +27,13 @@ static int check_integer_input(const struct reading *r, const struct node *layer
     for (size_t i = 0; i < m->nnodes; i++) {
         const struct layer *l = model_called(m, i);
         const char *any = NULL;
-        for (size_t k = 0; k < m->nodes[i].nin && any == NULL; k++)
-            any = integer[m->nodes[i].in[k]];
-        bool keeps = l->id == LAYER_FLATTEN || l->id == LAYER_RESHAPE;
-        integer[model_made(m, i)] = keeps ? any : NULL;
+        bool all = true, keeps = layer_passes_numbers(l);
+        for (size_t k = 0; k < m->nodes[i].nin; k++) {
+            const char *dtype = integer[m->nodes[i].in[k]];
+            any = any != NULL ? any : dtype;
+            all &= dtype != NULL;
+        }
+        integer[model_made(m, i)] = keeps && all ? any : NULL; /* joined with floats integers become floats */
         if (any != NULL && !keeps && !makes_floats(l->id))
             return node_error(layers, e,
                               "the input is of dtype %s, and %s '%s' would compute with integers: put a Rescaling or "

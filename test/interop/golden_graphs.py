@@ -166,8 +166,20 @@ def masked_norm():
     return keras.Model(words, L.Dense(2, name="out")(joined), name="masked_norm")
 
 
+def encoded():
+    """Whole numbers that go into a table and into encodings of all modes, on their own and joined."""
+    tags, kind = keras.Input((3,), dtype="int32", name="tags"), keras.Input((1,), dtype="int32", name="kind")
+    encode = L.CategoryEncoding
+    every = L.Permute((2, 1), name="turn")(L.RepeatVector(2, name="twice")(L.Concatenate(name="every")([tags, kind])))
+    many, counts = encode(5, name="many")(tags), encode(6, output_mode="count", name="counts")(L.Flatten(name="row")(every))
+    steps, one = encode(5, output_mode="one_hot", name="steps")(tags), encode(4, output_mode="one_hot", name="one")(kind)
+    table = L.Flatten(name="rows")(L.Embedding(6, 2, name="table")(L.Identity(name="same")(tags)))
+    joined = L.Concatenate(name="all")([many, counts, L.Flatten(name="flat")(steps), one, table])
+    return keras.Model([tags, kind], L.Dense(2, name="out")(joined), name="encoded")
+
+
 # Inputs that are rows of a table, and how many rows it has.
-ROWS = {"user": 5, "film": 7, "last": 7, "words": 8, "title": 8}
+ROWS = {"user": 5, "film": 7, "last": 7, "words": 8, "title": 8, "tags": 5, "kind": 4}
 
 COMPILED = {
     "two_heads": {
@@ -272,7 +284,7 @@ def case(make, seed):
 
 def main():
     makers = [shared_dense, shared_norm, siamese, two_outputs, stacked, nested_output, nested_outputs, wide_and_deep, three_inputs]
-    makers += [two_heads, read_head, one_loss, recommendation, bag_of_words, masked_norm]
+    makers += [two_heads, read_head, one_loss, recommendation, bag_of_words, masked_norm, encoded]
     about = f"test/interop/golden_graphs.py: SGD {RATE}, mse, {STEPS} steps of one batch"
     cases = [case(make, 7 + i) for i, make in enumerate(makers)]
     print(f'{{"about": {json.dumps(about)}, "versions": {json.dumps({"keras": keras.__version__})}, "cases": [')

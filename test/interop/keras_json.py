@@ -19,7 +19,7 @@ K = importlib.import_module(NAME)
 OLD = NAME == "tf_keras"
 L = K.layers
 # What an object cannot be made without.
-NEEDED = {"Embedding": {"input_dim": 5, "output_dim": 3}, "Dense": {"units": 3}, "Reshape": {"target_shape": (2, 2)}, "Activation": {"activation": "tanh"},
+NEEDED = {"Embedding": {"input_dim": 5, "output_dim": 3}, "CategoryEncoding": {"num_tokens": 5}, "Dense": {"units": 3}, "Reshape": {"target_shape": (2, 2)}, "Activation": {"activation": "tanh"},
           "Dot": {"axes": -1}, "Dropout": {"rate": 0.25}, "Rescaling": {"scale": 0.5}, "Conv1D": {"filters": 3, "kernel_size": 2},
           "Conv2D": {"filters": 3, "kernel_size": 2}, "AveragePooling1D": {"pool_size": 2}, "AveragePooling2D": {"pool_size": 2},
           "Conv1DTranspose": {"filters": 3, "kernel_size": 2}, "Conv2DTranspose": {"filters": 3, "kernel_size": 2},
@@ -69,6 +69,7 @@ OTHER = {
                                                                        "crop_to_aspect_ratio": True}],
     "MaxPooling1D": [{"pool_size": 3, "strides": 1, "padding": "same"}], "AveragePooling1D": [{"pool_size": 3, "strides": 1}],
     "MaxPooling2D": [{"pool_size": (3, 2), "strides": (1, 2), "padding": "same"}], "AveragePooling2D": [{"pool_size": 3, "padding": "same"}],
+    "CategoryEncoding": [{"num_tokens": 5, "output_mode": "one_hot"}, {"num_tokens": 5, "output_mode": "count"}],
     "Embedding": [{"input_dim": 5, "output_dim": 3, "embeddings_initializer": "he_uniform", "embeddings_regularizer": "l2"}],
     "GlobalMaxPooling1D": [{"keepdims": True}], "GlobalMaxPooling2D": [{"keepdims": True}],
     "GlobalAveragePooling1D": [{"keepdims": True}], "GlobalAveragePooling2D": [{"keepdims": True}],

@@ -1,8 +1,8 @@
 /* What all rows of the table of layers share: variables, axes, Keras's JSON. */
-#include "nn/layers/layer.h"
-
 #include <inttypes.h>
 #include <string.h>
+
+#include "nn/layers/layer_rows.h"
 
 static void push_variable(struct layer *l, struct var_spec v)
 {
@@ -62,6 +62,26 @@ int layer_same_shape(struct layer *l, const struct node *at UNUSED, struct err *
 {
     l->out = l->in[0];
     return 0;
+}
+
+bool layer_passes_numbers(const struct layer *l)
+{
+    static const bool PASSES[LAYER_COUNT] = {
+        [LAYER_FLATTEN] = true,       [LAYER_RESHAPE] = true,     [LAYER_PERMUTE] = true,
+        [LAYER_REPEAT_VECTOR] = true, [LAYER_CONCATENATE] = true, [LAYER_IDENTITY] = true,
+    };
+    return PASSES[l->id];
+}
+
+int64_t layer_index_range(const struct layer *l, const char **ret_argument)
+{
+    static const struct {
+        const char *argument;
+        size_t at;
+    } TAKES[LAYER_COUNT] = { [LAYER_EMBEDDING] = { "input_dim", EMBEDDING_ROWS },
+                             [LAYER_CATEGORY_ENCODING] = { "num_tokens", ENCODING_TOKENS } };
+    *ret_argument = TAKES[l->id].argument;
+    return *ret_argument != NULL ? (int64_t)l->arg[TAKES[l->id].at] : 0;
 }
 
 bool layer_wants_adapt(const struct layer *l)

@@ -79,7 +79,9 @@
     X(LAYER_RANDOM_CROP, "RandomCrop")                                                                                 \
     X(LAYER_CENTER_CROP, "CenterCrop")                                                                                 \
     X(LAYER_RESIZING, "Resizing")                                                                                      \
-    X(LAYER_EMBEDDING, "Embedding")
+    X(LAYER_EMBEDDING, "Embedding")                                                                                    \
+    X(LAYER_IDENTITY, "Identity")                                                                                      \
+    X(LAYER_CATEGORY_ENCODING, "CategoryEncoding")
 enum layer_id {
 #define X(id, name) id,
     LAYERS(X)
@@ -176,6 +178,10 @@ int64_t layer_channels(const struct layer *l);
 MUST_USE int layer_check_axis(const struct layer *l, const struct node *config, struct err *e);
 /* l->out = l->in[0] */
 MUST_USE int layer_same_shape(struct layer *l, const struct node *at, struct err *e);
+/* True when its outputs are numbers of its inputs, moved or repeated. */
+bool layer_passes_numbers(const struct layer *l);
+/* Of a layer that takes whole numbers from 0 to n - 1: n, and the argument that says so; 0 of other layers. */
+int64_t layer_index_range(const struct layer *l, const char **ret_argument);
 /* True when the layer is a Normalization whose mean and variance come from the data. */
 bool layer_wants_adapt(const struct layer *l);
 /* True when in training its statistics are those of all batches of a step. */

@@ -2,8 +2,6 @@
 #include "base/str.h"
 #include "nn/layers/layer_rows.h"
 
-enum { EXACT_MAX = 1 << 24 }; /* whole numbers up to this are exact in 32-bit floats */
-
 static const struct part PARTS[] = { { "embeddings", NULL, "uniform", false } };
 
 int embedding_read(struct layer *l, const struct node *config, struct err *e)
@@ -15,11 +13,11 @@ int embedding_read(struct layer *l, const struct node *config, struct err *e)
 int embedding_shape(struct layer *l, const struct node *at, struct err *e)
 {
     char text[128];
-    if (l->arg[EMBEDDING_ROWS] > EXACT_MAX)
+    if (l->arg[EMBEDDING_ROWS] > INDEX_EXACT_MAX)
         return node_error(at, e,
                           "Embedding '%s' has %.0f rows, at most %d are supported: its input is read as 32-bit floats, "
                           "which have all whole numbers up to this one",
-                          l->name, l->arg[EMBEDDING_ROWS], EXACT_MAX);
+                          l->name, l->arg[EMBEDDING_ROWS], INDEX_EXACT_MAX);
     if (l->in[0].rank == SHAPE_MAX_RANK)
         return node_error(at, e, "Embedding '%s' adds an axis to its input %s, which has the most axes already",
                           l->name, shape_text(&l->in[0], text));

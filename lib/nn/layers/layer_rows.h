@@ -52,6 +52,10 @@ extern const char *const FLIP_MODES[], *const FILL_MODES[], *const INTERPOLATION
 enum { POOL_PADDING = ARG_FIRST_OWN };
 enum { GLOBAL_POOL_KEEPDIMS = ARG_FIRST_OWN };
 enum { EMBEDDING_ROWS = ARG_INPUT_DIM, EMBEDDING_COLUMNS = ARG_FIRST_OWN, EMBEDDING_MASK_ZERO };
+enum { ENCODING_TOKENS = ARG_FIRST_OWN, ENCODING_MODE };
+enum encoding_mode { ENCODING_MULTI_HOT, ENCODING_ONE_HOT, ENCODING_COUNT };
+extern const char *const ENCODING_MODES[];
+enum { INDEX_EXACT_MAX = 1 << 24 }; /* whole numbers up to this are exact in 32-bit floats */
 
 enum { KERNEL_PART, BIAS_PART };
 /* activation, of layers that end with one. */
@@ -128,7 +132,7 @@ layer_shape_fn dense_shape, flatten_shape, reshape_shape, rescaling_shape, norma
     merge_shape, subtract_shape, concatenate_shape, dot_shape, conv_shape, pool_shape, global_pool1d_shape,
     global_pool2d_shape, zero_padding_shape, cropping_shape, up_sampling_shape, conv_transpose_shape,
     depthwise_conv_shape, separable_conv_shape, group_normalization_shape, prelu_shape, permute_shape, crop_shape,
-    repeat_vector_shape, same_steps_shape, same_image_shape, embedding_shape;
+    repeat_vector_shape, same_steps_shape, same_image_shape, embedding_shape, category_encoding_shape;
 layer_variables_fn dense_variables, conv_variables, normalization_variables, batch_normalization_variables,
     conv_transpose_variables, depthwise_conv_variables, separable_conv_variables, group_normalization_variables,
     prelu_variables, embedding_variables;

@@ -233,6 +233,15 @@ static const struct arg EMBEDDING_ARGS[] = {
     ARG_SKIP("input_length"),
 };
 
+static const struct arg IDENTITY_ARGS[] = { LAYER_ARGS };
+
+static const struct arg CATEGORY_ENCODING_ARGS[] = {
+    LAYER_ARGS,
+    [ENCODING_TOKENS] = ARG_NEEDED("num_tokens", ARG_INTEGER, ARG_AT_LEAST_ONE),
+    [ENCODING_MODE] = ARG_ONE_OF("output_mode", ENCODING_MODES),
+    ARG_REFUSE_OLD("sparse", "False"),
+};
+
 #define MERGED                                                                                                         \
     ", element by element; shapes are aligned from the last axis, and axes of size 1 repeated; in functional models"
 
@@ -436,6 +445,12 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                               "the row x of a table, for whole numbers from 0 to input_dim - 1; with mask_zero 0 is "
                               "padding"),
                           embedding_read, embedding_shape, embedding_variables, embedding_config },
+    [LAYER_IDENTITY] = { ROW("Identity", IDENTITY_ARGS, "identity", "x"), .shape = layer_same_shape },
+    [LAYER_CATEGORY_ENCODING] = { ROW("CategoryEncoding", CATEGORY_ENCODING_ARGS, "category_encoding",
+                                      "whole numbers from 0 to num_tokens - 1 as vectors of num_tokens: one_hot of "
+                                      "each "
+                                      "number, multi_hot or count of all of an example"),
+                                  .shape = category_encoding_shape },
 };
 
 /* In Keras, not here yet: refused with a message that states that. */
@@ -460,12 +475,10 @@ static const char *const LATER[] = {
     "GroupQueryAttention",
     "Masking",
     "Lambda",
-    "Identity",
     "GaussianDropout",
     "AlphaDropout",
     "ActivityRegularization",
     "EinsumDense",
-    "CategoryEncoding",
     "HashedCrossing",
     NULL,
 };

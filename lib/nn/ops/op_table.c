@@ -161,4 +161,6 @@ const struct op_row op_rows[LAYER_COUNT] = {
                                .view = op_noise_view,
                                .in_place = true },
     [LAYER_EMBEDDING] = { .forward = op_embedding_forward, .backward = op_embedding_backward },
+    [LAYER_IDENTITY] = { .view = op_always_view },
+    [LAYER_CATEGORY_ENCODING] = { .forward = op_category_encoding_forward, .backward = op_category_encoding_backward },
 };

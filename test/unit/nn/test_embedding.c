@@ -100,6 +100,35 @@ START_TEST(padding_alone_has_the_mean_0)
 END_TEST
 
 static const struct {
+    const char *args;
+    float y[12]; /* of 2, 0, 2 */
+    size_t n;
+} ENCODINGS[] = {
+    { "num_tokens: 4", { 1, 0, 1, 0 }, 4 },
+    { "num_tokens: 3, output_mode: multi_hot", { 1, 0, 1 }, 3 },
+    { "num_tokens: 4, output_mode: count", { 1, 0, 2, 0 }, 4 },
+    { "num_tokens: 3, output_mode: one_hot", { 0, 0, 1, 1, 0, 0, 0, 0, 1 }, 9 },
+    { "num_tokens: 2", { NAN, NAN }, 2 },
+    { "num_tokens: 2, output_mode: one_hot", { NAN, NAN, 1, 0, NAN, NAN }, 6 },
+    { "num_tokens: 2, output_mode: count", { NAN, NAN }, 2 },
+};
+START_TEST(numbers_are_encoded)
+{
+    auto_free char *text =
+        xasprintf("model: {inputShape: [3], layers: [{CategoryEncoding: {%s}}, Flatten]}", ENCODINGS[_i].args);
+    AUTO(model) *m = yaml_model(text);
+    AUTO(exec) *x = make_exec(m, 1, 1);
+    float params[1] = { 0 }, numbers[] = { 2, 0, 2 };
+    struct batch b = { .n = 1,
+                       .x[0] = { .dtype = DT_FLOAT, .shape = shape_of(2, (int64_t[]){ 1, WORDS }), .data = numbers } };
+    const float *y = exec_predict(x, params, &b);
+    ck_assert_uint_eq(shape_elements(&m->heads[0].out.shape), ENCODINGS[_i].n);
+    for (size_t i = 0; i < ENCODINGS[_i].n; i++)
+        ck_assert(isnan(ENCODINGS[_i].y[i]) ? isnan(y[i]) : y[i] == ENCODINGS[_i].y[i]);
+}
+END_TEST
+
+static const struct {
     const char *layers;
     int64_t rows;
     const char *layer;
@@ -111,6 +140,8 @@ static const struct {
       "Flatten]",
       5, "e" },
     { "[{Rescaling: {scale: 2}}, {Embedding: {input_dim: 7, output_dim: 2}}, Flatten]", 0, NULL },
+    { "[Identity, {CategoryEncoding: {num_tokens: 9, name: tags}}]", 9, "tags" },
+    { "[{CategoryEncoding: {num_tokens: 9}}, {CategoryEncoding: {num_tokens: 2}}]", 9, "category_encoding" },
     { "[{Dense: {units: 7}}]", 0, NULL },
 };
 START_TEST(numbers_that_have_a_row)
@@ -156,6 +187,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, the_mean_of_words, 0, COUNT_OF(MEANS));
     tcase_add_test(t, numbers_have_no_gradient);
     tcase_add_test(t, padding_alone_has_the_mean_0);
+    tcase_add_loop_test(t, numbers_are_encoded, 0, COUNT_OF(ENCODINGS));
     tcase_add_loop_test(t, numbers_that_have_a_row, 0, COUNT_OF(RANGES));
     tcase_add_test(t, each_input_has_its_range);
     suite_add_tcase(s, t);

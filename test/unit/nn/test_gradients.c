@@ -168,6 +168,10 @@ static const struct gradient_case CASES[] = {
     { LAYER_GAUSSIAN_NOISE, "{\"stddev\": 0.5}", IMAGE, true, ALONE },
     { LAYER_EMBEDDING, "{\"input_dim\": 6, \"output_dim\": 3}", VECTOR, true, ALONE },
     { LAYER_EMBEDDING, "{\"input_dim\": 4, \"output_dim\": 2, \"trainable\": false}", COLUMN, true, ALONE },
+    { LAYER_IDENTITY, "{}", IMAGE, true, ALONE },
+    { LAYER_CATEGORY_ENCODING, "{\"num_tokens\": 4}", VECTOR, true, ALONE },
+    { LAYER_CATEGORY_ENCODING, "{\"num_tokens\": 5, \"output_mode\": \"count\"}", VECTOR, true, ALONE },
+    { LAYER_CATEGORY_ENCODING, "{\"num_tokens\": 6, \"output_mode\": \"one_hot\"}", COLUMN, true, ALONE },
     { LAYER_MAXIMUM, "{}", IMAGE, true, { IMAGE, IMAGE } },
     { LAYER_MAXIMUM, "{}", ROW, true, { IMAGE } },
     { LAYER_MINIMUM, "{}", IMAGE, true, { IMAGE, IMAGE } },
@@ -287,7 +291,8 @@ static void check_case(const struct gradient_case *c, bool masked)
             x[i] = floorf(x[i] * 16) / 16 + (float)k / 48;
     if (takes_largest(c->id))
         spread(r.x, r.in);
-    for (size_t i = 0; i < r.in && c->id == LAYER_EMBEDDING; i++) /* the row stays the same within a STEP */
+    for (size_t i = 0; i < r.in && (c->id == LAYER_EMBEDDING || c->id == LAYER_CATEGORY_ENCODING);
+         i++) /* the row stays the same within a STEP */
         r.x[i] = (float)(i * 7 % 4) + 0.5F;
     for (size_t i = 0; i < model_variables(r.m); i++) {
         const struct variable *v = model_variable(r.m, i);
