@@ -187,6 +187,11 @@ static const struct {
     { "frozen", CHAIN("[5]", DENSE("4") NORM "n, trainable: false}\n" DENSE("3")), 0 },
     { "regularised", CHAIN("[5]", DENSE("4, kernel_regularizer: l2") NORM "n, gamma_regularizer: l2}\n" DENSE("3")),
       2 },
+    { "padding", /* the numbers that are not above 0: many of the first batch, few of the last */
+      CHAIN("[5]",
+            "  - ReLU: {max_value: 6}\n  - Embedding: {input_dim: 8, output_dim: 4, mask_zero: true}\n" DENSE("4") NORM
+            "a}\n" DENSE("3, activation: tanh") NORM "b}\n  - GlobalAveragePooling1D\n" DENSE("3")),
+      4 },
     { "called twice",
       COMPILE "model: {keras: {class_name: Functional, config: {layers: [\n" LAYER(
           "InputLayer", "in", ", batch_shape: [null, 5]", "") LAYER("Dense", "d", ", units: 4", CALL("in"))
