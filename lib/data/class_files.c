@@ -279,3 +279,41 @@ int class_files_find(const struct data_place *at, const struct class_files_kind 
     f = (struct class_files){ .names = BUF_INIT };
     return 0;
 }
+
+/* ---- what a user should know ---- */
+
+/* "pets: classes without images: 2, such as ant". Nothing is said of none. */
+static void add_note(const char *root, const char *what, size_t n, const char *example, struct strlist *ret)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (n == 0)
+        return;
+    buf_printf(&text, "%s: %s: %zu", root, what, n);
+    if (example != NULL)
+        buf_printf(&text, ", such as %s", example);
+    strlist_add(ret, text.data);
+}
+
+static void note_empty(const struct class_files *f, const char *what, struct strlist *ret)
+{
+    auto_free bool *seen = xcalloc(f->classes.n + 1, sizeof(seen[0]));
+    auto_free char *without = xasprintf("classes without %s", what);
+    const char *example = NULL;
+    size_t empty = 0;
+    for (size_t i = 0; f->classes.n > 0 && i < f->n; i++)
+        seen[f->v[i].label] = true;
+    for (size_t i = 0; i < f->classes.n; i++) {
+        empty += !seen[i];
+        if (!seen[i] && example == NULL)
+            example = f->classes.items[i];
+    }
+    add_note(f->root, without, empty, example, ret);
+}
+
+void class_files_notes(const struct class_files *f, const struct class_files_kind *kind, struct strlist *ret)
+{
+    auto_free char *unread = xasprintf("files left out, because %s", kind->unread);
+    note_empty(f, kind->what, ret);
+    add_note(f->root, "directories left out, because classNames does not list them", f->others, NULL, ret);
+    add_note(f->root, unread, f->unread, f->unread_name, ret);
+}

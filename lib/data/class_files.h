@@ -19,8 +19,9 @@ struct class_suffix {
 struct class_files_kind {
     const struct class_suffix *suffixes;
     size_t n;
-    const char *what;  /* "images" */
-    const char *files; /* "PNG or JPEG files (.png, .jpg, .jpeg)" */
+    const char *what;   /* "images" */
+    const char *files;  /* "PNG or JPEG files (.png, .jpg, .jpeg)" */
+    const char *unread; /* "they are neither PNG nor JPEG" */
 };
 
 struct class_file {
@@ -51,5 +52,7 @@ static inline const char *class_files_name(const struct class_files *f, size_t i
     return f->names.data + f->v[i].name;
 }
 char *class_files_path(const struct class_files *f, size_t i); /* xmalloc'ed */
+/* Adds what a user should know of them, each a sentence with the directory: empty classes, and what was left out. */
+void class_files_notes(const struct class_files *f, const struct class_files_kind *kind, struct strlist *ret);
 
 #endif

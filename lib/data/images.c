@@ -15,7 +15,8 @@ static const struct class_suffix IMAGE_SUFFIXES[] = { { ".jpg", true },  { ".jpe
 static const struct class_files_kind IMAGE_FILES = { .suffixes = IMAGE_SUFFIXES,
                                                      .n = COUNT_OF(IMAGE_SUFFIXES),
                                                      .what = "images",
-                                                     .files = "PNG or JPEG files (.png, .jpg, .jpeg)" };
+                                                     .files = "PNG or JPEG files (.png, .jpg, .jpeg)",
+                                                     .unread = "they are neither PNG nor JPEG" };
 
 struct images {
     struct records records;
@@ -79,40 +80,11 @@ static int images_texts(const struct records *r, const char *column, int64_t fir
 
 /* ---- what a user should know ---- */
 
-/* "pets: classes without images: 2, such as ant". Nothing is said of none. */
-static void images_say(const char *root, const char *what, size_t n, const char *example, struct strlist *ret)
-{
-    AUTO_FINI(buf) text = BUF_INIT;
-    if (n == 0)
-        return;
-    buf_printf(&text, "%s: %s: %zu", root, what, n);
-    if (example != NULL)
-        buf_printf(&text, ", such as %s", example);
-    strlist_add(ret, text.data);
-}
-
-static void images_warn_empty(const struct class_files *f, struct strlist *ret)
-{
-    auto_free bool *seen = xcalloc(f->classes.n + 1, sizeof(seen[0]));
-    const char *example = NULL;
-    size_t empty = 0;
-    for (size_t i = 0; f->classes.n > 0 && i < f->n; i++)
-        seen[f->v[i].label] = true;
-    for (size_t i = 0; i < f->classes.n; i++) {
-        empty += !seen[i];
-        if (!seen[i] && example == NULL)
-            example = f->classes.items[i];
-    }
-    images_say(f->root, "classes without images", empty, example, ret);
-}
-
 static void images_warn(const struct records *r, struct strlist *ret)
 {
     const struct class_files *f = &((const struct images *)r)->files;
     values_warn_equal(r, "", ret);
-    images_warn_empty(f, ret);
-    images_say(f->root, "directories left out, because classNames does not list them", f->others, NULL, ret);
-    images_say(f->root, "files left out, because they are neither PNG nor JPEG", f->unread, f->unread_name, ret);
+    class_files_notes(f, &IMAGE_FILES, ret);
 }
 
 static const struct records_ops IMAGES_OPS = {

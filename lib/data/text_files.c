@@ -14,9 +14,11 @@
 enum { TEXT_FILE_MAX = 64 << 20 };
 
 static const struct class_suffix TEXT_SUFFIXES[] = { { ".txt", true } };
-static const struct class_files_kind TEXT_FILES = {
-    .suffixes = TEXT_SUFFIXES, .n = COUNT_OF(TEXT_SUFFIXES), .what = "texts", .files = "text files (.txt)"
-};
+static const struct class_files_kind TEXT_FILES = { .suffixes = TEXT_SUFFIXES,
+                                                    .n = COUNT_OF(TEXT_SUFFIXES),
+                                                    .what = "texts",
+                                                    .files = "text files (.txt)",
+                                                    .unread = "they are not texts" };
 
 struct text_files {
     const struct data_place *at;
@@ -119,32 +121,6 @@ static int hash_of(const struct text_files *t, uint64_t *ret, uint64_t *ret_modi
     return 0;
 }
 
-static void add_note(struct data_files *f, const char *root, const char *what, size_t n, const char *example)
-{
-    AUTO_FINI(buf) text = BUF_INIT;
-    if (n == 0)
-        return;
-    buf_printf(&text, "%s: %s: %zu%s%s", root, what, n, example != NULL ? ", such as " : "",
-               example != NULL ? example : "");
-    strlist_add(&f->notes, text.data);
-}
-
-static void note_classes(const struct class_files *c, struct data_files *f)
-{
-    auto_free bool *seen = xcalloc(c->classes.n + 1, sizeof(seen[0]));
-    const char *example = NULL;
-    size_t empty = 0;
-    for (size_t i = 0; c->classes.n > 0 && i < c->n; i++)
-        seen[c->v[i].label] = true;
-    for (size_t i = c->classes.n; i > 0; i--) {
-        strlist_add(&f->classes, c->classes.items[c->classes.n - i]);
-        empty += !seen[i - 1];
-        example = !seen[i - 1] ? c->classes.items[i - 1] : example;
-    }
-    add_note(f, c->root, "classes without texts", empty, example);
-    add_note(f, c->root, "directories left out, because classNames does not list them", c->others, NULL);
-}
-
 int text_files_open(const struct data_place *at, struct data_files *ret, struct err *e)
 {
     AUTO_FINI(text_files) t = { .at = at, .files = { .names = BUF_INIT } };
@@ -164,6 +140,8 @@ int text_files_open(const struct data_place *at, struct data_files *ret, struct 
                                        .path = xstrdup(t.files.root),
                                        .fingerprint = fingerprint,
                                        .cache_key = hash64_mix(fingerprint, modified) };
-    note_classes(&t.files, ret);
+    for (size_t i = 0; i < t.files.classes.n; i++)
+        strlist_add(&ret->classes, t.files.classes.items[i]);
+    class_files_notes(&t.files, &TEXT_FILES, &ret->notes);
     return 0;
 }
