@@ -231,6 +231,44 @@ static int find_value(void *user, const struct csv_place *place, const struct te
     return 0;
 }
 
+/* The path of a text. */
+static void place_text(const struct data_file *f, const unsigned char *record, struct buf *out)
+{
+    AUTO_FINI(buf) name = BUF_INIT;
+    struct err ignored;
+    if (jsonl_text(f, &record, "path", &name, &ignored) < 0)
+        return;
+    auto_free char *path = path_join(f->path, name.data);
+    buf_str(out, path);
+}
+
+static void csv_place(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out)
+{
+    const struct csv *c = (const struct csv *)r;
+    const struct indexed_file *f;
+    const unsigned char *start;
+    struct csv_row row = { .wanted = false };
+    int64_t left_out = 0;
+    struct err ignored;
+    const struct data_column *of = columns_find(&c->layout.columns, part == RECORD_LABELS, i);
+    struct finding finding = { .column = of };
+    const struct csv_visit visit = { .value = find_value, .user = &finding };
+    size_t line, column;
+    if (of == NULL || indexed_find(&c->indexed, record, &f, &start, &ignored) < 0 ||
+        take_example(c, &f->file, &start, &row, &left_out, &ignored) <= 0)
+        return;
+    if (c->layout.texts) {
+        place_text(&f->file, row.start, out);
+        return;
+    }
+    if (csv_layout_record(&c->layout, &f->file, &row.start, &visit, &ignored) < 0)
+        return;
+    text_place(f->file.map->data, finding.at, &line, &column);
+    buf_printf(out, "%s:%zu:%zu: column '%s'", f->file.path, line, column, of->name);
+    if (of->shape.rank > 0)
+        buf_printf(out, ", number %zu", i - of->place);
+}
+
 static int text_key(const struct csv *c, const char *key, struct err *e)
 {
     size_t i = 0;
@@ -314,43 +352,6 @@ static int csv_texts(const struct records *r, const char *column, int64_t first,
             return -1;
     }
     return 0;
-}
-
-/* The file of a text. */
-static void place_text(const struct csv *c, int64_t record, const struct indexed_file *f, struct buf *out)
-{
-    AUTO_FINI(strlist) name = { 0 };
-    struct err ignored;
-    if (csv_texts(&c->records, "path", record, 1, &name, &ignored) < 0)
-        return;
-    auto_free char *path = path_join(f->file.path, name.items[0]);
-    buf_str(out, path);
-}
-
-static void csv_place(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out)
-{
-    const struct csv *c = (const struct csv *)r;
-    const struct indexed_file *f;
-    const unsigned char *start;
-    struct csv_row row = { .wanted = false };
-    int64_t left_out = 0;
-    struct err ignored;
-    const struct data_column *of = columns_find(&c->layout.columns, part == RECORD_LABELS, i);
-    struct finding finding = { .column = of };
-    const struct csv_visit visit = { .value = find_value, .user = &finding };
-    size_t line, column;
-    if (of == NULL || indexed_find(&c->indexed, record, &f, &start, &ignored) < 0 ||
-        take_example(c, &f->file, &start, &row, &left_out, &ignored) <= 0 ||
-        csv_layout_record(&c->layout, &f->file, &row.start, &visit, &ignored) < 0)
-        return;
-    if (c->layout.texts) {
-        place_text(c, record, f, out);
-        return;
-    }
-    text_place(f->file.map->data, finding.at, &line, &column);
-    buf_printf(out, "%s:%zu:%zu: column '%s'", f->file.path, line, column, of->name);
-    if (of->shape.rank > 0)
-        buf_printf(out, ", number %zu", i - of->place);
 }
 
 /* The name by which people call the column that the label is not. */
@@ -458,10 +459,9 @@ int csv_open(const struct data_place *at, struct records **ret, struct err *e)
     if (data_files_open(at, &files, e) < 0)
         return -1;
     int rc = open_files(c, &files, e);
-    for (size_t i = 0; i < files.classes.n; i++)
-        strlist_add(&r->names.classes, files.classes.items[i]);
-    for (size_t i = 0; i < files.notes.n; i++)
-        strlist_add(&c->notes, files.notes.items[i]);
+    r->names.classes = files.classes;
+    c->notes = files.notes;
+    files.classes = files.notes = (struct strlist){ .items = NULL };
     data_files_fini(&files);
     c->at = NULL;
     if (rc < 0)
