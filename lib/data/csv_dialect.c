@@ -17,7 +17,8 @@ void csv_dialect_init(struct csv_dialect *d, const struct data_spec *spec)
 {
     *d = (struct csv_dialect){ .delimiter = spec->delimiter != '\0' ? spec->delimiter : ',',
                                .decimal = spec->decimal != '\0' ? spec->decimal : '.',
-                               .thousands = spec->thousands };
+                               .thousands = spec->thousands,
+                               .takes_empty = spec->format == DATA_TEXT };
     d->missing_numbers = xcalloc(spec->na_values.n + 1, sizeof(*d->missing_numbers));
     for (size_t i = 0; i < spec->na_values.n; i++) {
         struct text_field field = field_of(spec->na_values.items[i]);
@@ -38,7 +39,9 @@ void csv_dialect_fini(struct csv_dialect *d)
 bool csv_dialect_missing(const struct csv_dialect *d, const struct text_field *field)
 {
     char text[NA_VALUE_MAX + 1];
-    return field->p == field->end || (text_copy(field, text, sizeof(text)) && map_get(&d->missing, text) != NULL);
+    if (field->p == field->end)
+        return !d->takes_empty;
+    return text_copy(field, text, sizeof(text)) && map_get(&d->missing, text) != NULL;
 }
 
 static bool is_digit(char c)

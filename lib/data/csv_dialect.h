@@ -17,12 +17,13 @@ struct csv_dialect {
     struct map missing;                 /* the texts that stand for a missing value */
     double *missing_numbers;            /* those of them that are numbers */
     size_t n_missing_numbers;
+    bool takes_empty; /* an empty field is a value: a text without words */
 };
 void csv_dialect_init(struct csv_dialect *d, const struct data_spec *spec);
 void csv_dialect_fini(struct csv_dialect *d);
 
-/* A trimmed field that is empty or a text of naValues. Its cost is that of a search in a map, so a reader asks after
- * the field was found not to be a value. */
+/* A trimmed field that is empty, unless that is a value, or a text of naValues. Its cost is that of a search in a map,
+ * so a reader asks after the field was found not to be a value. */
 bool csv_dialect_missing(const struct csv_dialect *d, const struct text_field *field);
 /* This number stands for a missing value. */
 static inline bool csv_dialect_missing_number(const struct csv_dialect *d, double v)

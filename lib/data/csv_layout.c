@@ -140,17 +140,6 @@ static int open_header(struct csv_layout *l, const struct data_file *first, stru
     return header_once(l, first, e);
 }
 
-/* An empty file is a text without words. */
-static void take_empty_texts(struct data_columns *c)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        if (c->c[i].type != COLUMN_TEXT || c->c[i].has_default)
-            continue;
-        c->c[i].has_default = true;
-        c->c[i].fallback_text = xstrdup("");
-    }
-}
-
 int csv_layout_open(const struct data_place *at, const struct data_files *files, struct csv_layout *ret, struct err *e)
 {
     const struct data_file *first = &files->file[0];
@@ -163,8 +152,6 @@ int csv_layout_open(const struct data_place *at, const struct data_files *files,
     if ((l.json ? jsonl_names(at, files, &l.names, e) : open_header(&l, first, e)) < 0 ||
         columns_of_names(at, first->path, &l.names, &l.columns, e) < 0)
         return -1;
-    if (l.texts)
-        take_empty_texts(&l.columns);
     *ret = l;
     l = (struct csv_layout){ .header = false };
     return 0;
