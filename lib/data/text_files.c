@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/rng.h"
+#include "codec/json.h"
 #include "data/cached_copy.h"
 #include "data/class_files.h"
 #include "data/converted.h"
@@ -33,21 +34,6 @@ DEFINE_AUTO_FINI(text_files, text_files_fini);
 
 /* ---- a record ---- */
 
-/* As jsonl_scan.c reads it. */
-static void add_json_text(const char *s, size_t n, struct buf *out)
-{
-    buf_char(out, '"');
-    for (const char *p = s; p < s + n; p++) {
-        if (*p == '"' || *p == '\\')
-            buf_printf(out, "\\%c", *p);
-        else if ((unsigned char)*p < 0x20)
-            buf_printf(out, "\\u%04x", (unsigned)*p);
-        else
-            buf_char(out, *p);
-    }
-    buf_char(out, '"');
-}
-
 static int read_text(const struct data_place *at, const char *path, struct buf *ret, struct err *e)
 {
     AUTO_FINI(buf) content = BUF_INIT;
@@ -61,41 +47,40 @@ static int read_text(const struct data_place *at, const char *path, struct buf *
     return 0;
 }
 
-/* A name that is not UTF-8 is shown with question marks. */
-static void add_json_name(const char *name, struct buf *out)
+/* A name that is not UTF-8 has question marks and spaces in place of what cannot be written. */
+static json_t *name_json(const char *name)
 {
     AUTO_FINI(buf) shown = BUF_INIT;
-    size_t n = strlen(name);
-    if (transcode_utf8((const unsigned char *)name, n) < n)
-        buf_shown(&shown, name, n);
-    else
-        buf_add(&shown, name, n);
-    add_json_text(shown.data, shown.len, out);
+    json_t *v = json_string(name);
+    if (v != NULL)
+        return v;
+    buf_shown(&shown, name, strlen(name));
+    return json_string(shown.data);
 }
 
-static int write_record(const struct text_files *t, size_t i, struct buf *record, struct file_out *out, struct err *e)
+static int write_record(const struct text_files *t, size_t i, struct buf *line, struct file_out *out, struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     auto_free char *path = class_files_path(&t->files, i);
+    json_auto_t *record = json_object();
     if (read_text(t->at, path, &text, e) < 0)
         return -1;
-    buf_clear(record);
-    buf_str(record, "{\"text\":");
-    add_json_text(text.data, text.len, record);
+    json_object_set_new(record, "text", json_stringn(text.data, text.len));
     if (t->files.classes.n > 0)
-        buf_printf(record, ",\"label\":%d", (int)t->files.v[i].label);
-    buf_str(record, ",\"path\":");
-    add_json_name(class_files_name(&t->files, i), record);
-    buf_str(record, "}\n");
-    return file_out_write(out, record->data, record->len, e);
+        json_object_set_new(record, "label", json_integer(t->files.v[i].label));
+    json_object_set_new(record, "path", name_json(class_files_name(&t->files, i)));
+    buf_clear(line);
+    json_emit(record, line);
+    buf_char(line, '\n');
+    return file_out_write(out, line->data, line->len, e);
 }
 
 static int write_records(void *user, struct file_out *out, struct err *e)
 {
     const struct text_files *t = user;
-    AUTO_FINI(buf) record = BUF_INIT;
+    AUTO_FINI(buf) line = BUF_INIT;
     for (size_t i = 0; i < t->files.n; i++)
-        if (write_record(t, i, &record, out, e) < 0)
+        if (write_record(t, i, &line, out, e) < 0)
             return -1;
     return 0;
 }

@@ -9,8 +9,8 @@
 
 #include "data/files.h"
 
-/* One file, with the names of the classes. ERR_INPUT: there is no text, or no cache folder; one of the texts is larger
- * than 64 MiB, has a NUL, or is not valid in spec.encoding: the message has its path. */
+/* Opens this file, and lists the classes. ERR_INPUT if there is no text or no cache folder, and, with its path, if a
+ * text is larger than 64 MiB, has a NUL, or is not valid in spec.encoding. */
 MUST_USE int text_files_open(const struct data_place *at, struct data_files *ret, struct err *e);
 
 #endif
