@@ -75,6 +75,13 @@ void source_note(struct source *s, const char *path, struct place value, struct 
     map_put(&s->places, path, n);
 }
 
+void source_copy(struct source *s, const char *from, const char *to)
+{
+    const struct noted *n = map_get(&s->places, from);
+    if (n != NULL)
+        source_note(s, to, n->value, n->key);
+}
+
 /* Cuts the last member off a path: "a.b[2]" -> "a.b" -> "a" -> "". */
 static void cut_last(char *path)
 {

@@ -26,6 +26,8 @@ bool source_find_key(const struct source *s, const char *path, int *ret_line, in
 void source_override(struct source *s, const char *path, const char *origin);
 /* The origin that overrides the path, or NULL. */
 const char *source_origin(const struct source *s, const char *path);
+/* The value at the path `to`, which is not in the document, has the place of that at `from`, if it has one. */
+void source_copy(struct source *s, const char *from, const char *to);
 
 /* From now on each node_error() about this document is also added to the list (at most FAULTS_MAX, each once). The
  * readers of tables continue after a fault; their result is still -1. For callers that show all faults at once. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/str.h"
 #include "job/data_inherit.h"
 #include "job/fields.h"
 
@@ -81,16 +82,32 @@ static int apply_sets(struct job *j, const struct strlist *sets, struct err *e)
     return 0;
 }
 
+#define TRAIN      "spec.data.train"
+#define VALIDATION "spec.data.validation"
+
+/* What validation data take from data.train has its place there. */
 static void inherit(struct job *j)
 {
-    data_inherit(json_at(j->doc, "spec.data.train"), json_at(j->doc, "spec.data.validation"));
+    json_t *to = json_at(j->doc, VALIDATION);
+    const char *key;
+    json_t *value;
+    data_inherit(json_at(j->doc, TRAIN), to);
+    json_object_foreach(to, key, value)
+    {
+        char from[NODE_PATH_MAX], path[NODE_PATH_MAX];
+        str_fmt(from, sizeof(from), TRAIN ".%s", key);
+        str_fmt(path, sizeof(path), VALIDATION ".%s", key);
+        source_copy(j->source, from, path);
+    }
 }
 
 /* The document's fields and the rules between them. */
-static int parse_and_check(struct job *j, struct err *e)
+static int parse_and_check(struct job *j, bool inherits, struct err *e)
 {
     struct node top = node_root(j->doc, j->source);
 
+    if (inherits)
+        inherit(j);
     return fields_read(&JOB_FIELDS, &top, j, e) < 0 || job_check(j, e) < 0 ? -1 : 0;
 }
 
@@ -100,10 +117,7 @@ static int parse(const char *text, size_t n, const char *name, const struct strl
     AUTO(job) *j = xcalloc(1, sizeof(*j));
 
     j->file = xstrdup(name);
-    if (read_document(text, n, name, j, e) < 0 || apply_sets(j, sets, e) < 0)
-        return -1;
-    inherit(j);
-    if (parse_and_check(j, e) < 0)
+    if (read_document(text, n, name, j, e) < 0 || apply_sets(j, sets, e) < 0 || parse_and_check(j, true, e) < 0)
         return -1;
     *ret = TAKE(j);
     return 0;
@@ -134,9 +148,8 @@ int job_load_all(const char *path, const struct strlist *sets, struct strlist *f
     j->file = xstrdup(strcmp(path, "-") == 0 ? "standard input" : path);
     if (read_document(text.data, text.len, j->file, j, e) < 0 || apply_sets(j, sets, e) < 0)
         return -1;
-    inherit(j);
     source_collect(j->source, faults);
-    if (parse_and_check(j, &ignored) < 0) { /* the model is still checked */
+    if (parse_and_check(j, true, &ignored) < 0) { /* the model is still checked */
         struct node top = node_root(j->doc, j->source), spec = node_get(&top, "spec");
         j->model = node_get(&spec, "model");
         j->compile = node_get(&spec, "compile");
@@ -187,11 +200,7 @@ static int from_value(const json_t *doc, const char *name, bool inherits, struct
         return err_set(e, ERR_INPUT, "%s: lists and maps are nested more than %d deep", name, JSON_DEPTH_MAX);
     if (!is_train_job(NULL, j->doc))
         return not_a_train_job(j->doc, j->source, e);
-    if (check_api_version(j->doc, j->source, e) < 0)
-        return -1;
-    if (inherits)
-        inherit(j);
-    if (parse_and_check(j, e) < 0)
+    if (check_api_version(j->doc, j->source, e) < 0 || parse_and_check(j, inherits, e) < 0)
         return -1;
     *ret = TAKE(j);
     return 0;
