@@ -44,7 +44,7 @@ refused() { curl -fs "http://127.0.0.1:$metrics/metrics" | awk '/^rest_client_re
 # The times of refused creates of services, in ms of the API server.
 refusals() {
     recorded | jq -r 'select(.verb == "create" and .objectRef.resource == "services" and .responseStatus.code == 403)
-        | .requestReceivedTimestamp | sub("\\.(?<f>[0-9]{3})[0-9]*Z"; ".\(.f)Z") | (sub("\\.[0-9]*Z"; "Z") | fromdate) * 1000 + (capture("\\.(?<f>[0-9]*)Z").f | tonumber)' | sort -n
+        | .requestReceivedTimestamp | (.[:19] + "Z" | fromdate) * 1000 + (.[20:23] | tonumber)' | sort -n
 }
 more_refusals_than() { [ "$(refusals | wc -l)" -gt "$1" ]; } # COUNT
 # No service may be created: pods are created nevertheless. At first a request is sent for each of 32 services, then one for
