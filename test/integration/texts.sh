@@ -53,15 +53,20 @@ test_a_directory_of_texts_is_learned() {
     [ -n "$(hash_of run)" ] && [ "$(hash_of run)" = "$(hash_of lines)" ] || wrong "the directory gives '$(hash_of run)', its lines '$(hash_of lines)'"
 
     printf 'A GREAT film!' | tee "$dir/new.txt" >"$dir/new \"é\" \\.txt"
-    want_exit 0 trainyard predict "$dir/run" "$dir/new.txt" "$dir/new \"é\" \\.txt" "$dir/test/neg" --classes --id path -o "$dir/p.csv" || return
+    mkdir "$dir/odd" && cp "$dir/new.txt" "$dir/odd"/$'\xff.txt' # not UTF-8
+    want_exit 0 trainyard predict "$dir/run" "$dir/new.txt" "$dir/new \"é\" \\.txt" "$dir/odd" "$dir/test/neg" --classes --id path -o "$dir/p.csv" || return
     want_line 'new.txt,pos,' "$dir/p.csv"
     want_line 'new ""é"" \\.txt",pos,' "$dir/p.csv"
+    want_line '/[?].txt,pos,' "$dir/p.csv"
+    want_exit 2 trainyard predict "$dir/run" "$dir/new.txt" "$dir/odd"/$'\xff.txt'
+    want_line 'odd/[?].txt: the name of the file must be UTF-8; rename it, or name its directory'
     want_line 'test/neg/41.txt,neg,' "$dir/p.csv"
     [ "$(grep -c ,neg, "$dir/p.csv")" = 10 ] || problem "$(grep -c ,neg, "$dir/p.csv") texts of 10 are neg"
     mkdir "$dir/test/mixed" && cp "$dir/new.txt" "$dir/test/mixed"
     want_exit 2 trainyard evaluate "$dir/run" "$dir/test"
     want_line "the directory 'mixed' of .* is not one of the classes that the run was trained with, neg, pos"
     want_exit 0 trainyard show data "$dir/job.yaml" || return
+    want_line '^ *text, 1 directory: train'
     want_line '^ *1  pos +40  50.0%'
     printf 'GIF89a\0' >"$dir/train/pos/0.gif.txt"
     want_exit 2 trainyard validate "$dir/job.yaml"
