@@ -105,10 +105,22 @@ static void put_kind(json_t *data, const struct strlist *names)
     json_object_update(data, other);
 }
 
+/* A manifest has texts in UTF-8 only. */
+static int check_name(const char *file, struct err *e)
+{
+    json_auto_t *name = json_string(file);
+    return name != NULL ? 0
+                        : err_set(e, ERR_INPUT,
+                                  "%s: the name of the file must be UTF-8; rename it, or name its directory", file);
+}
+
 static int put_files(json_t *data, const struct new_data *ask, struct err *e)
 {
     if (ask->files->n == 0)
         return 0;
+    for (size_t i = 0; i < ask->files->n; i++)
+        if (check_name(ask->files->items[i], e) < 0)
+            return -1;
     if (is_arrays(data) && ask->files->n > 1)
         return is_npz(data) ? err_set(e, ERR_INPUT, "the run's data are arrays of an npz file: name one such file")
                             : err_set(e, ERR_INPUT, "the run's data are arrays: name one file of features%s",
@@ -143,6 +155,8 @@ static int put_array(json_t *data, const char *key, const char *flag, const char
     if (!is_arrays(data))
         return err_set(e, ERR_INPUT, "%s is for idx, npy and npz; files of other formats contain the %ss", flag,
                        str_eq(key, "labels") ? "label" : "weight");
+    if (check_name(name, e) < 0)
+        return -1;
     json_object_set_new(data, key, json_string(name));
     return 0;
 }

@@ -171,6 +171,8 @@ static const struct {
       "n", NULL, NULL, true, "{\"format\":\"csv\",\"files\":[\"n\"],\"label\":\"\",\"columns\":[{\"name\":\"x\"}]}" },
     { NPZ_RUN, "n.npz", NULL, NULL, false,
       "{\"format\":\"npz\",\"files\":\"n.npz\",\"features\":\"x\",\"labels\":\"y\"}" },
+    { NPZ_RUN, "n\xff.npz", NULL, NULL, false, NULL },
+    { NPZ_RUN, "n.npz", "\xff", NULL, false, NULL },
     { NPZ_RUN, "n.npz", "other", NULL, false,
       "{\"format\":\"npz\",\"files\":\"n.npz\",\"features\":\"x\",\"labels\":\"other\"}" },
     { NPZ_RUN, "n.npz", NULL, NULL, true, "{\"format\":\"npz\",\"files\":\"n.npz\",\"features\":\"x\"}" },
