@@ -246,7 +246,7 @@ static int open_as(const struct job *run, const struct model *m, const struct ne
     AUTO(dataset) *d = NULL, *rest = NULL;
     struct err cause = { 0 };
     bool part = run->fit.validation_split > 0 && ask->data == NULL && ask->files->n == 0; /* of data.train */
-    if (new_data_job(run->doc, ask, drop, &doc, e) < 0 || job_from_run(doc, run->name, &job, e) < 0)
+    if (new_data_job(run->doc, ask, drop, &doc, e) < 0 || job_from_value(doc, run->name, &job, e) < 0)
         return -1;
     job->validation.images.mixed = part; /* as data.train was */
     if (dataset_open(&job->validation, data_dir, cache_dir, ask->columns, &d, e) < 0)

@@ -102,12 +102,11 @@ static void inherit(struct job *j)
 }
 
 /* The document's fields and the rules between them. */
-static int parse_and_check(struct job *j, bool inherits, struct err *e)
+static int parse_and_check(struct job *j, struct err *e)
 {
     struct node top = node_root(j->doc, j->source);
 
-    if (inherits)
-        inherit(j);
+    inherit(j);
     return fields_read(&JOB_FIELDS, &top, j, e) < 0 || job_check(j, e) < 0 ? -1 : 0;
 }
 
@@ -117,7 +116,7 @@ static int parse(const char *text, size_t n, const char *name, const struct strl
     AUTO(job) *j = xcalloc(1, sizeof(*j));
 
     j->file = xstrdup(name);
-    if (read_document(text, n, name, j, e) < 0 || apply_sets(j, sets, e) < 0 || parse_and_check(j, true, e) < 0)
+    if (read_document(text, n, name, j, e) < 0 || apply_sets(j, sets, e) < 0 || parse_and_check(j, e) < 0)
         return -1;
     *ret = TAKE(j);
     return 0;
@@ -149,7 +148,7 @@ int job_load_all(const char *path, const struct strlist *sets, struct strlist *f
     if (read_document(text.data, text.len, j->file, j, e) < 0 || apply_sets(j, sets, e) < 0)
         return -1;
     source_collect(j->source, faults);
-    if (parse_and_check(j, true, &ignored) < 0) { /* the model is still checked */
+    if (parse_and_check(j, &ignored) < 0) { /* the model is still checked */
         struct node top = node_root(j->doc, j->source), spec = node_get(&top, "spec");
         j->model = node_get(&spec, "model");
         j->compile = node_get(&spec, "compile");
@@ -189,7 +188,7 @@ static json_t *copy_object(const json_t *doc)
     return copy;
 }
 
-static int from_value(const json_t *doc, const char *name, bool inherits, struct job **ret, struct err *e)
+int job_from_value(const json_t *doc, const char *name, struct job **ret, struct err *e)
 {
     AUTO(job) *j = xcalloc(1, sizeof(*j));
 
@@ -200,20 +199,10 @@ static int from_value(const json_t *doc, const char *name, bool inherits, struct
         return err_set(e, ERR_INPUT, "%s: lists and maps are nested more than %d deep", name, JSON_DEPTH_MAX);
     if (!is_train_job(NULL, j->doc))
         return not_a_train_job(j->doc, j->source, e);
-    if (check_api_version(j->doc, j->source, e) < 0 || parse_and_check(j, inherits, e) < 0)
+    if (check_api_version(j->doc, j->source, e) < 0 || parse_and_check(j, e) < 0)
         return -1;
     *ret = TAKE(j);
     return 0;
-}
-
-int job_from_value(const json_t *doc, const char *name, struct job **ret, struct err *e)
-{
-    return from_value(doc, name, true, ret, e);
-}
-
-int job_from_run(const json_t *doc, const char *name, struct job **ret, struct err *e)
-{
-    return from_value(doc, name, false, ret, e);
 }
 
 bool job_evaluates(const struct job *j)

@@ -308,8 +308,6 @@ MUST_USE int job_load_all(const char *path, const struct strlist *sets, struct s
  * begin with `name` ("digits: spec.fit.epochs: must be ..."). Of metadata only name, namespace, uid, labels and
  * annotations are read; status is ignored. What is kept is copied; doc is neither changed nor held. */
 MUST_USE int job_from_value(const json_t *doc, const char *name, struct job **ret, struct err *e);
-/* The same for a run's document, whose data.validation was changed: what it lacks it shall not have. */
-MUST_USE int job_from_run(const json_t *doc, const char *name, struct job **ret, struct err *e);
 void job_free(struct job *j);
 DEFINE_AUTO(job, job_free);
 
