@@ -95,6 +95,11 @@ const char *column_type_name(enum column_type type); /* as in spec.columns of cs
 /* Something of a csv column is still to be learned from data.train (csv_learn.h): its words, boundaries,
  * or what stands for a missing value. */
 bool column_learns(const struct data_column *c);
+/* Its fields are numbers. */
+static inline bool column_is_number(const struct data_column *c)
+{
+    return c->type == COLUMN_FLOAT || c->type == COLUMN_INT;
+}
 /* The number of a word of the vocabulary; -1: it is none. With c->oov that of all others is c->mask. */
 int64_t column_word(const struct data_column *c, const char *word);
 /* The numbers that the words or ranges of the column have, from 0; 0: it has none, or they are not known yet. */

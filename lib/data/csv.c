@@ -61,7 +61,7 @@ static int take_field(const struct csv *c, const struct csv_place *place, const 
 {
     const char *fallback = place->column->fallback_text;
     struct text_field field = text_trim(*raw);
-    enum csv_found found = csv_value(&c->layout.dialect, place, raw, &ret->number);
+    enum csv_found found = csv_value(&c->layout.dialect, place, &field, &ret->number);
     ret->text = *raw;
     if (found == CSV_NO_VALUE)
         return csv_bad_value(&c->layout.dialect, place, &field, e);
@@ -119,12 +119,26 @@ static int take_value(void *user, const struct csv_place *place, const struct te
     return 0;
 }
 
+/* False: take_value() shall say what is wrong with it. */
+static bool take_number(void *user, const struct data_column *column, double v)
+{
+    const struct taking *taking = user;
+    const struct csv *c = taking->csv;
+    const struct column_value value = { .number = v };
+    if (column->shape.rank > 0 || (column->is_weight && !(v >= 0)) ||
+        csv_value_number(&c->layout.dialect, column, v) != CSV_VALUE)
+        return false;
+    if (taking->row->wanted)
+        column_row_put(&c->layout.columns, column, &value, &taking->row->row);
+    return true;
+}
+
 /* The next record that is not left out. 1: there is one, 0: there is none. */
 static int take_example(const struct csv *c, const struct data_file *f, const unsigned char **p, struct csv_row *row,
                         int64_t *left_out, struct err *e)
 {
     struct taking taking = { .csv = c, .row = row };
-    const struct csv_visit visit = { .value = take_value, .user = &taking };
+    const struct csv_visit visit = { .value = take_value, .number = take_number, .user = &taking };
     int rc = 1;
     while (rc == 1) {
         *p = csv_layout_next(&c->layout, f, *p);

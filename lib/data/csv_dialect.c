@@ -19,6 +19,7 @@ void csv_dialect_init(struct csv_dialect *d, const struct data_spec *spec)
                                .decimal = spec->decimal != '\0' ? spec->decimal : '.',
                                .thousands = spec->thousands,
                                .takes_empty = spec->format == DATA_TEXT };
+    d->plain = d->decimal == '.' && d->thousands == '\0' && strchr("-.0123456789", d->delimiter) == NULL;
     d->missing_numbers = xcalloc(spec->na_values.n + 1, sizeof(*d->missing_numbers));
     for (size_t i = 0; i < spec->na_values.n; i++) {
         struct text_field field = field_of(spec->na_values.items[i]);

@@ -17,6 +17,7 @@ struct csv_dialect {
     struct map missing;                 /* the texts that stand for a missing value */
     double *missing_numbers;            /* those of them that are numbers */
     size_t n_missing_numbers;
+    bool plain;       /* text_short_number() reads its numbers */
     bool takes_empty; /* an empty field is a value: a text without words */
 };
 void csv_dialect_init(struct csv_dialect *d, const struct data_spec *spec);

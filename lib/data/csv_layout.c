@@ -197,6 +197,20 @@ static int end_record(const struct csv_layout *l, const struct csv_record *r, co
     return ends ? 0 : wrong_count(l, r, e);
 }
 
+static bool take_number(const struct csv_layout *l, const struct csv_visit *visit, const struct csv_place *place,
+                        const unsigned char **p, enum text_result *ret_more)
+{
+    const struct data_column *c = place->column;
+    const unsigned char *at = *p;
+    double v;
+    if (visit->number == NULL || !l->dialect.plain || !column_is_number(c) || !c->used ||
+        !text_short_number(&at, csv_end_of(place->file), l->dialect.delimiter, &v, ret_more) ||
+        !visit->number(visit->user, c, v))
+        return false;
+    *p = at;
+    return true;
+}
+
 static int read_record(const struct csv_layout *l, const struct data_file *f, const unsigned char **p,
                        const struct csv_visit *visit, struct err *e)
 {
@@ -208,6 +222,8 @@ static int read_record(const struct csv_layout *l, const struct data_file *f, co
         struct text_field field;
         if (more == TEXT_LAST)
             return wrong_count(l, &at, e);
+        if (take_number(l, visit, &place, p, &more))
+            continue;
         more = text_field(p, csv_end_of(f), l->dialect.delimiter, &field);
         if (more > TEXT_LAST)
             return csv_quote_error(f, *p, more, e);

@@ -40,6 +40,9 @@ struct csv_visit {
     bool all; /* csv: also of the columns that are not used */
     /* The field of a column: 0, 1: the record lacks a value and is left out, or -1. */
     int (*value)(void *user, const struct csv_place *place, const struct text_field *field, struct err *e);
+    /* Numbers in the usual form are offered here first, without their text; false: value() gets the field. NULL:
+     * value() gets all. */
+    bool (*number)(void *user, const struct data_column *column, double v);
     void *user;
 };
 /* Calls visit for the record at *p, which is not blank, and moves *p to the next line. 1: it is left out. */

@@ -37,11 +37,6 @@ void learned_columns_fini(struct learned_columns *l)
 
 /* ---- the pass ---- */
 
-static bool is_number(const struct data_column *c)
-{
-    return c->type == COLUMN_FLOAT || c->type == COLUMN_INT;
-}
-
 /* A vocabulary that keeps the most frequent words counts more of them than it keeps. */
 static bool keeps_frequent(const struct data_column *c)
 {
@@ -117,7 +112,7 @@ static int take_field(struct learner *l, const struct csv_dialect *d, const stru
 {
     struct text_field field = text_trim(*raw);
     double v;
-    enum csv_found found = csv_value(d, place, raw, &v);
+    enum csv_found found = csv_value(d, place, &field, &v);
     if (found == CSV_MISSING) {
         l->missing++;
         return 0;
@@ -126,7 +121,7 @@ static int take_field(struct learner *l, const struct csv_dialect *d, const stru
         return csv_bad_value(d, place, &field, e);
     if (l->column->type == COLUMN_TEXT)
         return take_tokens(l, place, raw, e);
-    return is_number(l->column) ? take_number(l, place, v, e) : take_text(l, place, &field, e);
+    return column_is_number(l->column) ? take_number(l, place, v, e) : take_text(l, place, &field, e);
 }
 
 static int take_value(void *user, const struct csv_place *place, const struct text_field *field, struct err *e)
@@ -184,8 +179,8 @@ static const char *mode_of(const struct learner *l)
     const struct map_slot *slot, *best = NULL;
     for (size_t i = 0; (slot = map_next(&l->counts, &i)) != NULL;) {
         intptr_t more = best == NULL ? 1 : (intptr_t)slot->value - (intptr_t)best->value;
-        bool less = best != NULL && (is_number(l->column) ? strtod(slot->key, NULL) < strtod(best->key, NULL)
-                                                          : strcmp(slot->key, best->key) < 0);
+        bool less = best != NULL && (column_is_number(l->column) ? strtod(slot->key, NULL) < strtod(best->key, NULL)
+                                                                 : strcmp(slot->key, best->key) < 0);
         if (more > 0 || (more == 0 && less))
             best = slot;
     }
@@ -207,7 +202,7 @@ static void describe(struct learner *l, struct learned_column *ret)
         ret->n_bounds = bins_finish(l->bins, c->learns_bins, &ret->bounds);
     if (!data_missing_is_learned(c->missing) || c->has_default)
         return;
-    ret->fill_is_number = is_number(c);
+    ret->fill_is_number = column_is_number(c);
     ret->fill = xstrdup(c->missing == MISSING_MODE ? mode_of(l) : str_double(l->sum / (double)l->n, number));
     ret->fill_number = ret->fill_is_number ? strtod(ret->fill, NULL) : 0;
 }

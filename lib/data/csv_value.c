@@ -27,14 +27,19 @@ static bool find_word(const struct csv_dialect *d, const struct data_column *c, 
     return *ret >= 0;
 }
 
+enum csv_found csv_value_number(const struct csv_dialect *d, const struct data_column *c, double v)
+{
+    if (csv_dialect_missing_number(d, v))
+        return CSV_MISSING;
+    return fabs(v) > (double)FLT_MAX || (c->type == COLUMN_INT && v != floor(v)) ? CSV_NO_VALUE : CSV_VALUE;
+}
+
 static enum csv_found number_value(const struct csv_dialect *d, const struct data_column *c,
                                    const struct text_field *field, double *ret)
 {
     if (!csv_dialect_number(d, field, ret))
         return csv_dialect_missing(d, field) ? CSV_MISSING : CSV_NO_VALUE;
-    if (csv_dialect_missing_number(d, *ret))
-        return CSV_MISSING;
-    return fabs(*ret) > (double)FLT_MAX || (c->type == COLUMN_INT && *ret != floor(*ret)) ? CSV_NO_VALUE : CSV_VALUE;
+    return csv_value_number(d, c, *ret);
 }
 
 static enum csv_found word_value(const struct csv_dialect *d, const struct data_column *c,
@@ -48,15 +53,13 @@ static enum csv_found word_value(const struct csv_dialect *d, const struct data_
     return c->oov > 0 ? CSV_VALUE : CSV_NO_VALUE;
 }
 
-enum csv_found csv_value(const struct csv_dialect *d, const struct csv_place *place, const struct text_field *raw,
+enum csv_found csv_value(const struct csv_dialect *d, const struct csv_place *place, const struct text_field *field,
                          double *ret)
 {
     const struct data_column *c = place->column;
-    struct text_field field = text_trim(*raw);
-    if (place->missing || (field.p == field.end && c->has_default))
+    if (place->missing || (field->p == field->end && c->has_default))
         return CSV_MISSING;
     if (c->type == COLUMN_TEXT)
-        return csv_dialect_missing(d, &field) ? CSV_MISSING : CSV_VALUE;
-    bool number = c->type == COLUMN_FLOAT || c->type == COLUMN_INT;
-    return (number ? number_value : word_value)(d, c, &field, ret);
+        return csv_dialect_missing(d, field) ? CSV_MISSING : CSV_VALUE;
+    return (column_is_number(c) ? number_value : word_value)(d, c, field, ret);
 }

@@ -91,7 +91,7 @@ static int take_value(void *user, const struct csv_place *place, const struct te
     double v = 0;
     if (column->shape.rank > 0)
         return take_list(c, place, raw, e);
-    enum csv_found found = csv_value(&counting->layout->dialect, place, raw, &v);
+    enum csv_found found = csv_value(&counting->layout->dialect, place, &field, &v);
     if (found == CSV_NO_VALUE && column->used)
         return csv_bad_value(&counting->layout->dialect, place, &field, e);
     if (found == CSV_MISSING)

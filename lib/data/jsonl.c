@@ -68,11 +68,6 @@ static int scan(struct jsonl_scan *s, const unsigned char **p, struct err *e)
 
 /* ---- the value of a column ---- */
 
-static bool is_number(const struct data_column *c)
-{
-    return c->type == COLUMN_FLOAT || c->type == COLUMN_INT;
-}
-
 /* A value as a text; numbers as word_of() in columns_spec.c writes them. */
 static void write_value(const struct jsonl_found *f, struct buf *ret)
 {
@@ -120,9 +115,10 @@ static int wrong_type(const struct csv_place *place, struct err *e)
                             "column '%s': this is an object; name one of its keys, such as %s.KEY", c->name, c->name);
     if (*place->at == '[')
         return csv_error_at(place->file, place->at, e, "column '%s': this is a list; %s", c->name,
-                            is_number(c) ? "describe the column with its shape, such as shape: [128], or with "
-                                           "outputSequenceLength if lists have different lengths"
-                                         : "write one value, such as the words of a text with spaces between them");
+                            column_is_number(c)
+                                ? "describe the column with its shape, such as shape: [128], or with "
+                                  "outputSequenceLength if lists have different lengths"
+                                : "write one value, such as the words of a text with spaces between them");
     return csv_error_at(place->file, place->at, e,
                         "column '%s': this is not a list; remove 'shape', or write a list of %zu numbers", c->name,
                         c->count);
@@ -135,11 +131,11 @@ static int visit_value(const struct csv_layout *l, const struct jsonl_found *f, 
     const struct data_column *c = place->column;
     struct text_field field = { .p = place->at, .end = place->at };
     place->missing = is_missing(l, f);
-    if (place->missing && (f->p == NULL || is_number(c) || *f->p == 'n'))
+    if (place->missing && (f->p == NULL || column_is_number(c) || *f->p == 'n'))
         return visit->value(visit->user, place, &field, e);
     bool list = *f->p == '[', string = *f->p == '"';
     bool no_date = c->type == COLUMN_DATE && c->format == NULL && !string; /* a format may be that of a number: %Y */
-    if (*f->p == '{' || list != (c->shape.rank > 0) || (string && is_number(c)) || no_date)
+    if (*f->p == '{' || list != (c->shape.rank > 0) || (string && column_is_number(c)) || no_date)
         return wrong_type(place, e);
     field = (struct text_field){ .p = f->p + string, .end = f->end - string };
     bool word = c->type == COLUMN_CATEGORY || c->type == COLUMN_TEXT;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SHORT_DIGITS = 15 }; /* whole numbers below 10^15 are doubles */
+
 /* The end of a field that is followed by p: a delimiter, a line end or the end of the file. */
 static enum text_result end_field(const unsigned char **p, const unsigned char *end, char delimiter)
 {
@@ -91,20 +93,6 @@ const unsigned char *text_skip(const unsigned char *p, const unsigned char *end,
     return p;
 }
 
-static bool is_blank(unsigned char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-struct text_field text_trim(struct text_field f)
-{
-    while (f.p < f.end && is_blank(*f.p))
-        f.p++;
-    while (f.end > f.p && is_blank(f.end[-1]))
-        f.end--;
-    return f;
-}
-
 bool text_copy(const struct text_field *f, char *out, size_t out_size)
 {
     size_t n = 0;
@@ -171,12 +159,13 @@ static bool slow_number(const struct text_field *f, double *ret)
     return true;
 }
 
+/* Both operands exact, so one operation rounds right (Clinger, "How to read floating point numbers accurately", PLDI
+ * 1990). */
+static const double TEN[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+
 bool text_number(const struct text_field *f, double *ret)
 {
-    /* Both operands exact, so one operation rounds right (Clinger, "How to read floating point numbers
-     * accurately", PLDI 1990). */
-    static const double TEN[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
     struct decimal d = { .exact = true };
     const unsigned char *p = f->p;
 
@@ -195,6 +184,38 @@ bool text_number(const struct text_field *f, double *ret)
     double v = (double)d.mantissa;
     v = d.exponent < 0 ? v / TEN[-d.exponent] : v * TEN[d.exponent];
     *ret = d.negative ? -v : v;
+    return true;
+}
+
+static const unsigned char *add_digits(const unsigned char *p, const unsigned char *end, uint64_t *mantissa)
+{
+    for (; p < end && *p >= '0' && *p <= '9'; p++)
+        *mantissa = *mantissa * 10 + (uint64_t)(*p - '0');
+    return p;
+}
+
+bool text_short_number(const unsigned char **p, const unsigned char *end, char delimiter, double *ret,
+                       enum text_result *ret_more)
+{
+    bool negative = *p < end && **p == '-';
+    const unsigned char *first = *p + negative;
+    const unsigned char *limit = end - first > SHORT_DIGITS + 1 ? first + SHORT_DIGITS + 1 : end;
+    uint64_t mantissa = 0;
+    const unsigned char *at = add_digits(first, limit, &mantissa);
+    ptrdiff_t digits = at - first, behind_point = 0;
+    if (at < limit && *at == '.') {
+        const unsigned char *point = ++at;
+        at = add_digits(point, limit, &mantissa);
+        behind_point = at - point;
+    }
+    bool last = at == end || *at == '\n';
+    if (digits + behind_point == 0 || digits + behind_point > SHORT_DIGITS ||
+        (!last && *at != (unsigned char)delimiter))
+        return false;
+    double v = behind_point > 0 ? (double)mantissa / TEN[behind_point] : (double)mantissa;
+    *ret = negative ? -v : v;
+    *ret_more = last ? TEXT_LAST : TEXT_MORE;
+    *p = at == end ? at : at + 1;
     return true;
 }
 

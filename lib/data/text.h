@@ -23,12 +23,29 @@ const unsigned char *text_record(const unsigned char *p, const unsigned char *en
 /* Steps over one record whose quotes are known to be valid. */
 const unsigned char *text_skip(const unsigned char *p, const unsigned char *end, char delimiter);
 
+static inline bool text_blank(unsigned char c)
+{
+    return c == ' ' || c == '\t';
+}
 /* Spaces and tabs around it are taken off. */
-struct text_field text_trim(struct text_field f);
+static inline struct text_field text_trim(struct text_field f)
+{
+    while (f.p < f.end && text_blank(*f.p))
+        f.p++;
+    while (f.end > f.p && text_blank(f.end[-1]))
+        f.end--;
+    return f;
+}
 /* Copies to out, undoubling quotes, cut to out_size - 1 and at a NUL; false when it was cut. */
 bool text_copy(const struct text_field *f, char *out, size_t out_size);
 /* A whole decimal number (also 1e-3, +.5), finite; rounded as strtod does. */
 bool text_number(const struct text_field *f, double *ret);
+
+/* Of a field that is a number of at most 15 digits, perhaps with a minus and a point, and nothing else: the number, and
+ * *p moves past the field as by text_field(), but in one pass. False: *p stays, and the field may be anything. The
+ * delimiter is not a part of numbers. */
+bool text_short_number(const unsigned char **p, const unsigned char *end, char delimiter, double *ret,
+                       enum text_result *ret_more);
 
 /* Line and column, from 1, of the byte at p. Cost: the bytes before it. */
 void text_place(const unsigned char *start, const unsigned char *p, size_t *ret_line, size_t *ret_column);

@@ -121,6 +121,76 @@ START_TEST(other_texts_are_no_numbers)
 }
 END_TEST
 
+static bool take_short(const char *text, size_t n, const unsigned char **ret_end, double *ret,
+                       enum text_result *ret_more)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    bool taken = text_short_number(&p, p + n, ',', ret, ret_more);
+    *ret_end = p;
+    if (!taken && p != (const unsigned char *)text)
+        ck_abort_msg("%s: it was left, but the place moved", text);
+    return taken;
+}
+
+/* What it takes is what text_field() and text_number() make of it. */
+static bool assert_short_number(const char *text, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text, *end = p + n, *got_end;
+    struct text_field f;
+    enum text_result got_more;
+    double got, want;
+    if (!take_short(text, n, &got_end, &got, &got_more))
+        return false;
+    enum text_result more = text_field(&p, end, ',', &f);
+    if (!text_number(&f, &want) || memcmp(&got, &want, sizeof(got)) != 0 || p != got_end || more != got_more)
+        ck_abort_msg("'%.*s': got %.17g", (int)n, text, got);
+    return true;
+}
+
+static const char *const SHORT_NUMBERS[] = {
+    "5,6",      "-3.25,",           "0\n7", "12", "123456789012345,", "-0,", "1.,", ".5\n", "1.23456789012345,1",
+    "00000.1,", "-123456.789012345"
+};
+static const char *const NOT_SHORT_NUMBERS[] = { "",
+                                                 ",1",
+                                                 "\n",
+                                                 "-,",
+                                                 ".,",
+                                                 "-",
+                                                 "1 ,",
+                                                 " 1,",
+                                                 "+1,",
+                                                 "1e3,",
+                                                 "1\r\n",
+                                                 "1\"2,",
+                                                 "\"1\",2",
+                                                 "1234567890123456,",
+                                                 "1..2",
+                                                 "x,",
+                                                 "1;2",
+                                                 "--1,",
+                                                 "0.0000000000000001" };
+
+START_TEST(short_numbers_are_read_in_one_pass)
+{
+    for (size_t i = 0; i < COUNT_OF(SHORT_NUMBERS); i++)
+        ck_assert_msg(assert_short_number(SHORT_NUMBERS[i], strlen(SHORT_NUMBERS[i])), "%s", SHORT_NUMBERS[i]);
+    for (size_t i = 0; i < COUNT_OF(NOT_SHORT_NUMBERS); i++)
+        ck_assert_msg(!assert_short_number(NOT_SHORT_NUMBERS[i], strlen(NOT_SHORT_NUMBERS[i])), "%s",
+                      NOT_SHORT_NUMBERS[i]);
+    struct rng r = rng_at(4, RNG_TEST, 0, 0);
+    int taken = 0;
+    for (int i = 0; i < 200000; i++) {
+        char s[20];
+        size_t n = rng_below(&r, sizeof(s));
+        for (size_t k = 0; k < n; k++)
+            s[k] = "01234567890123456789..-,\n\r \"e"[rng_below(&r, 29)];
+        taken += assert_short_number(s, n);
+    }
+    ck_assert_int_gt(taken, 20000);
+}
+END_TEST
+
 /* Records as "[field|field] [field]", errors as !N at byte N. */
 static void render(const char *text, size_t n, char delimiter, char *out, size_t out_size)
 {
@@ -226,6 +296,7 @@ Suite *test_suite(void)
     suite_add_tcase(s, t);
     tcase_add_loop_test(t, numbers_are_those_of_strtod, 0, COUNT_OF(NUMBERS));
     tcase_add_test(t, random_numbers_are_those_of_strtod);
+    tcase_add_test(t, short_numbers_are_read_in_one_pass);
     tcase_add_loop_test(t, other_texts_are_no_numbers, 0, COUNT_OF(NO_NUMBERS));
     tcase_add_loop_test(t, records_are_cut_as_rfc_4180_says, 0, COUNT_OF(RECORDS));
     tcase_add_test(t, skipping_a_record_ends_where_reading_it_ends);
