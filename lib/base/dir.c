@@ -2,8 +2,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -44,6 +46,16 @@ int dir_sync(const char *path, struct err *e)
     /* EINVAL, ENOTSUP: this file system cannot sync a folder, and so orders renames itself */
     if ((file_fault_hit("fsync") || fsync(fd) < 0) && errno != EINVAL && errno != ENOTSUP)
         return file_error(path, e);
+    return 0;
+}
+
+int dir_space(const char *path, uint64_t *ret, bool *ret_memory, struct err *e)
+{
+    struct statfs s;
+    if (statfs(path, &s) < 0)
+        return file_error(path, e);
+    *ret = (uint64_t)s.f_bavail * (uint64_t)s.f_bsize;
+    *ret_memory = s.f_type == TMPFS_MAGIC;
     return 0;
 }
 

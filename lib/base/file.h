@@ -49,6 +49,8 @@ MUST_USE int file_rename(const char *from, const char *to, struct err *e);
 MUST_USE int dir_check(const char *path, struct err *e);
 MUST_USE int dir_make(const char *path, struct err *e); /* mkdir -p */
 MUST_USE int dir_sync(const char *path, struct err *e);
+/* Bytes that can still be written there, and whether they are memory (tmpfs). */
+MUST_USE int dir_space(const char *path, uint64_t *ret, bool *ret_memory, struct err *e);
 /* Names in the folder, sorted, without "." and "..". */
 MUST_USE int dir_list(const char *path, struct strlist *ret, struct err *e);
 /* The same, and the names of folders end with "/". A link is none. */
@@ -81,8 +83,12 @@ struct file_map {
     const unsigned char *data; /* valid also for an empty file */
     size_t size;
     char *path;
+    unsigned char *shared; /* file_map_open_shared(): data, to write to; else NULL */
 };
 MUST_USE int file_map_open(const char *path, struct file_map **ret, struct err *e);
+/* The same of a file that is not empty, to be written to: what one process stores there the others see. The file gets
+ * all its blocks here, because a store for which a full disk has no block would end the process. */
+MUST_USE int file_map_open_shared(const char *path, struct file_map **ret, struct err *e);
 void file_map_free(struct file_map *m);
 DEFINE_AUTO(file_map, file_map_free);
 void file_map_random(struct file_map *m); /* madvise: access will be random */

@@ -238,6 +238,25 @@ int file_map_open(const char *path, struct file_map **ret, struct err *e)
     return 0;
 }
 
+int file_map_open_shared(const char *path, struct file_map **ret, struct err *e)
+{
+    auto_close int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return file_error(path, e);
+    if (!S_ISREG(st.st_mode) || st.st_size <= 0)
+        return err_set(e, ERR_INPUT, "%s: not a regular file with content", path);
+    if (file_fault_hit("fallocate") || fallocate(fd, 0, 0, st.st_size) < 0)
+        return file_error(path, e);
+    void *p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return file_error(path, e);
+    struct file_map *m = xcalloc(1, sizeof(*m));
+    *m = (struct file_map){ .data = p, .size = (size_t)st.st_size, .path = xstrdup(path), .shared = p };
+    *ret = m;
+    return 0;
+}
+
 /* munmap and madvise need void *; the holder has a const pointer. */
 static void *pages_of(const struct file_map *m)
 {

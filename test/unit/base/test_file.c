@@ -291,6 +291,66 @@ START_TEST(maps)
 }
 END_TEST
 
+/* A store to a block that a file does not have yet would end the process when the disk is full. */
+START_TEST(a_shared_map_has_all_its_blocks)
+{
+    enum { SIZE = 1 << 20 };
+    auto_free char *path = path_join(dir, "f");
+    AUTO(file_map) *m = NULL;
+    AUTO(file_map) *reader = NULL;
+    struct err e = { 0 };
+    struct stat st;
+    ck_ok_e(file_write(path, "x", 1, &e));
+    ck_assert_int_eq(truncate(path, SIZE), 0);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_int_lt(st.st_blocks * 512, SIZE);
+    ck_ok_e(file_map_open_shared(path, &m, &e));
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_int_ge(st.st_blocks * 512, SIZE);
+    ck_assert_int_eq(st.st_size, SIZE);
+
+    ck_ok_e(file_map_open(path, &reader, &e));
+    m->shared[SIZE - 1] = 'y';
+    ck_assert_int_eq(reader->data[SIZE - 1], 'y');
+    ck_assert_ptr_null(reader->shared);
+}
+END_TEST
+
+START_TEST(only_files_with_content_are_mapped_shared)
+{
+    auto_free char *path = path_join(dir, "f");
+    auto_free char *link = path_join(dir, "link");
+    struct file_map *m = NULL;
+    struct err e = { 0 };
+    ck_assert_int_eq(file_map_open_shared(path, &m, &e), -1);
+    ck_assert_int_eq(e.code, ERR_NOT_FOUND);
+    ck_ok_e(file_write(path, "", 0, &e));
+    ck_assert_int_eq(file_map_open_shared(path, &m, &e), -1);
+    ck_assert_int_eq(file_map_open_shared(dir, &m, &e), -1);
+    ck_ok_e(file_write(path, "x", 1, &e));
+    ck_assert_int_eq(symlink(path, link), 0);
+    ck_assert_int_eq(file_map_open_shared(link, &m, &e), -1);
+    file_fault("fallocate", 1, ENOSPC);
+    ck_assert_int_eq(file_map_open_shared(path, &m, &e), -1);
+    ck_assert_int_eq(e.code, ERR_NO_SPACE);
+    ck_assert_ptr_null(m);
+}
+END_TEST
+
+START_TEST(the_space_of_a_folder)
+{
+    struct err e = { 0 };
+    uint64_t space = 0;
+    bool memory = false;
+    ck_ok_e(dir_space(dir, &space, &memory, &e));
+    ck_assert_uint_gt(space, 0);
+    ck_ok_e(dir_space("/dev/shm", &space, &memory, &e));
+    ck_assert(memory);
+    ck_assert_int_eq(dir_space("/no/such/folder", &space, &memory, &e), -1);
+    ck_assert_int_eq(e.code, ERR_NOT_FOUND);
+}
+END_TEST
+
 START_TEST(folders)
 {
     struct err e = { 0 };
@@ -392,6 +452,9 @@ Suite *test_suite(void)
     tcase_add_test(t, a_new_file_is_made_by_one_only);
     tcase_add_test(t, leftovers_of_the_dead_go_and_those_of_the_living_stay);
     tcase_add_test(t, maps);
+    tcase_add_test(t, a_shared_map_has_all_its_blocks);
+    tcase_add_test(t, only_files_with_content_are_mapped_shared);
+    tcase_add_test(t, the_space_of_a_folder);
     tcase_add_test(t, folders);
     tcase_add_loop_test(t, paths, 0, COUNT_OF(JOINS));
     suite_add_tcase(s, t);
