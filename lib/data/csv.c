@@ -426,10 +426,11 @@ static int open_layout(struct csv *c, const struct data_files *files, struct err
 static void describe(struct csv *c, uint64_t options)
 {
     struct records *r = &c->records;
-    r->n = c->indexed.n;
-    r->left_out = c->indexed.notes.left_out;
+    const struct indexed *ix = &c->indexed;
+    r->n = ix->n;
+    r->left_out = ix->notes.left_out;
     r->x = columns_shape(&c->layout.columns);
-    r->fingerprint = hash64_mix(indexed_fingerprint(&c->indexed), options);
+    r->fingerprint = hash64_mix(indexed_fingerprint(ix), options);
     r->has_weights = c->layout.columns.weighted;
     columns_names(&c->layout.columns, &r->names);
     r->names.by_place = !c->layout.header;
@@ -443,10 +444,23 @@ static void describe(struct csv *c, uint64_t options)
         r->y = shape_of(1, (int64_t[]){ (int64_t)c->layout.columns.labels });
         return;
     }
-    r->labels = c->indexed.notes.labels;
+    r->labels = ix->notes.labels;
     r->integer_labels = label->described ? label->type != COLUMN_FLOAT
                                          : r->labels.whole && fits_int32(r->labels.min) && fits_int32(r->labels.max);
     r->y = r->integer_labels ? shape_of(0, NULL) : shape_of(1, (int64_t[]){ 1 });
+}
+
+/* For the cache of rows, which hold labels as whole numbers or as floats. */
+static void describe_files(struct csv *c)
+{
+    struct records *r = &c->records;
+    r->path = c->indexed.file[0].file.path;
+    r->cache_key = hash64_mix(r->fingerprint, r->integer_labels);
+    for (size_t i = 0; i < c->indexed.n_files; i++) {
+        const struct data_file *f = &c->indexed.file[i].file;
+        r->cache_key = hash64_mix(r->cache_key, f->cache_key);
+        r->bytes += f->map->size;
+    }
 }
 
 static int open_files(struct csv *c, struct data_files *files, struct err *e)
@@ -457,6 +471,7 @@ static int open_files(struct csv *c, struct data_files *files, struct err *e)
     if (indexed_open(c->at, &CSV_INDEXED, c, options, files, &c->indexed, e) < 0)
         return -1;
     describe(c, options);
+    describe_files(c);
     return 0;
 }
 
@@ -465,7 +480,7 @@ int csv_open(const struct data_place *at, struct records **ret, struct err *e)
     struct csv *c = xcalloc(1, sizeof(*c));
     AUTO(records) *r = &c->records;
     r->ops = &CSV_OPS;
-    r->cost = READ_PARSES;
+    r->cost = READ_PARSES_TEXT;
     r->x_type = DT_FLOAT;
     c->at = at;
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/log.h"
 #include "base/rng.h"
 #include "base/thread.h"
 #include "data/dataset_internal.h"
@@ -22,6 +23,7 @@ struct dataset {
     struct content *content;
     int64_t first, n; /* of its records */
     uint64_t fingerprint;
+    struct row_cache *rows; /* NULL: records are read each time */
 };
 
 static int (*const OPEN[])(const struct data_place *at, struct records **ret, struct err *e) = {
@@ -64,6 +66,7 @@ void dataset_free(struct dataset *d)
 {
     if (d == NULL)
         return;
+    row_cache_free(d->rows);
     if (--d->content->users == 0) {
         read_team_free(d->content->team);
         records_free(d->content->records);
@@ -92,6 +95,20 @@ int dataset_split(struct dataset *d, double fraction, struct dataset **ret, stru
     d->n = kept;
     *ret = rest;
     return 0;
+}
+
+void dataset_keep_rows(struct dataset *d, const char *cache_dir)
+{
+    const struct records *r = d->content->records;
+    struct err why = { .code = ERR_NONE };
+    if (d->rows == NULL && cache_dir != NULL && r->cost == READ_PARSES_TEXT &&
+        row_cache_open(r, cache_dir, d->first, (size_t)d->n, &d->rows, &why) < 0)
+        log_debug("records are parsed each time they are read: %s", why.msg);
+}
+
+struct row_cache *dataset_rows(const struct dataset *d)
+{
+    return d->rows;
 }
 
 const struct records *dataset_records(const struct dataset *d)

@@ -34,6 +34,10 @@ DEFINE_AUTO(dataset, dataset_free);
  * One thread. ERR_INPUT, without a place in the manifest, when one of the two would be empty. */
 MUST_USE int dataset_split(struct dataset *d, double fraction, struct dataset **ret, struct err *e);
 
+/* The loaders made from now on keep what they parsed from text in a file of the cache folder, and need not parse it
+ * again. For data that are read several times. Without a place for it everything works as before. One thread. */
+void dataset_keep_rows(struct dataset *d, const char *cache_dir);
+
 int64_t dataset_size(const struct dataset *d);                /* examples */
 const struct shape *dataset_example(const struct dataset *d); /* the features of one */
 const struct column_names *dataset_columns(const struct dataset *d);

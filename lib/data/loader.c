@@ -31,6 +31,7 @@ enum ahead_state { AHEAD_NONE, AHEAD_WANTED, AHEAD_BUSY, AHEAD_DONE };
 struct loader {
     const struct records *records;
     struct read_team *team; /* NULL: batches are read as a whole */
+    struct row_cache *rows; /* NULL: records are read each time */
     int64_t first;          /* record of the first example */
     struct ordinal_space space;
     const struct binding *inputs, *outputs;
@@ -133,6 +134,7 @@ int loader_new(const struct dataset *d, const struct ordinal_space *space, const
     AUTO(loader) *l = xcalloc(1, sizeof(*l));
     l->records = r;
     l->team = dataset_team(d);
+    l->rows = dataset_rows(d);
     l->first = dataset_first(d);
     l->space = *space;
     l->inputs = dataset_inputs(d);
@@ -213,6 +215,8 @@ static int read_batch(const struct loader *l, const struct loader_slot *s, size_
     const struct read_rows rows = { .which = l->which, .n = n, .x = s->x, .y = s->y, .w = s->w };
     if (l->team != NULL)
         return read_team_read(l->team, &rows, e);
+    if (l->rows != NULL)
+        return row_cache_read(l->rows, &rows, e);
     return l->records->ops->read(l->records, rows.which, n, rows.x, rows.y, rows.w, e);
 }
 

@@ -25,9 +25,9 @@ struct record_fields {
     size_t n;               /* 0: the row has no parts */
 };
 
-/* What reading a record is: a copy; or parsing, so that batches are prepared ahead; or decoding an image, so that
- * several threads share a batch. */
-enum read_cost { READ_COPIES, READ_PARSES, READ_DECODES };
+/* What reading a record is: a copy; or parsing, so that batches are prepared ahead, and of text, so that the rows are
+ * kept (row_cache.h); or decoding an image, so that several threads share a batch. */
+enum read_cost { READ_COPIES, READ_PARSES, READ_PARSES_TEXT, READ_DECODES };
 
 struct records {
     const struct records_ops *ops;
@@ -44,6 +44,10 @@ struct records {
     struct label_span labels;
     int64_t left_out;     /* examples of the files that are not among the n: they lack a value */
     uint64_t fingerprint; /* of the names and contents of the files and of the options that affect values */
+    /* READ_PARSES_TEXT */
+    uint64_t cache_key; /* of the fingerprint, and of when the files were written */
+    uint64_t bytes;     /* of the files */
+    const char *path;   /* of the first file */
 };
 
 enum record_part { RECORD_FEATURES, RECORD_LABELS };
