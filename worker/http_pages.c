@@ -122,6 +122,23 @@ static double last_loss(void *user)
     return loss_of(((struct http_pages *)user)->stats);
 }
 
+#define SECONDS_OF(name, activity)                                                                                     \
+    static double name(void *user)                                                                                     \
+    {                                                                                                                  \
+        return (double)atomic_load(&((struct http_pages *)user)->stats->spent_ns[activity]) / 1e9;                     \
+    }
+SECONDS_OF(seconds_of_compute, ACTIVITY_COMPUTE)
+SECONDS_OF(seconds_of_network, ACTIVITY_NETWORK)
+SECONDS_OF(seconds_of_data, ACTIVITY_DATA)
+SECONDS_OF(seconds_of_wait, ACTIVITY_WAIT)
+static const struct {
+    const char *name;
+    metric_fn *seconds;
+} ACTIVITIES[] = { { "compute", seconds_of_compute },
+                   { "network", seconds_of_network },
+                   { "data", seconds_of_data },
+                   { "wait", seconds_of_wait } };
+
 static double workers_that_share(void *user)
 {
     struct http_pages *s = user;
@@ -137,6 +154,9 @@ static void register_metrics(struct http_pages *s)
                         steps_computed, s);
     registry_counter_fn(r, "trainyard_worker_examples_total", "Examples this process computed.", NULL,
                         examples_computed, s);
+    for (size_t i = 0; i < COUNT_OF(ACTIVITIES) && replica_trains(s->replica); i++)
+        registry_counter_fn(r, "trainyard_worker_seconds_total", "What the time of this process's steps went to.",
+                            LABELS({ "activity", ACTIVITIES[i].name }), ACTIVITIES[i].seconds, s);
     registry_gauge_fn(r, "trainyard_worker_loss", "Loss of the last batch.", NULL, last_loss, s);
     if (replica_is_collective(s->replica) && replica_trains(s->replica))
         registry_gauge_fn(r, "trainyard_worker_shared_memory_workers",

@@ -26,9 +26,20 @@ DEFINE_AUTO_FINI(session, session_fini);
 
 /* ---- what the strategy calls ---- */
 
+static void note_time(struct session_stats *stats, const struct train_step *step)
+{
+    const uint64_t spent[ACTIVITY_COUNT] = { [ACTIVITY_COMPUTE] = step->compute_ns,
+                                             [ACTIVITY_NETWORK] = step->network_ns,
+                                             [ACTIVITY_DATA] = step->data_ns,
+                                             [ACTIVITY_WAIT] = step->wait_ns };
+    for (int i = 0; i < ACTIVITY_COUNT; i++)
+        atomic_fetch_add_explicit(&stats->spent_ns[i], spent[i], memory_order_relaxed);
+}
+
 static void report_step(void *user, const struct train_step *step)
 {
     const struct session *s = user;
+    note_time(s->stats, step);
     chief_client_done(s->config->chief, &(struct chief_client_step){ .ordinal = step->ordinal,
                                                                      .sums = step->sums,
                                                                      .compute_ns = step->compute_ns,

@@ -29,10 +29,14 @@ struct session_config {
     _Atomic int64_t *computed; /* NULL, or counts the batches of this session */
 };
 
+/* What the time of a step goes to: forward and backward; calls of parameter servers and workers, and the optimizer;
+ * batches that were not read ahead in time; leases and other workers. */
+enum session_activity { ACTIVITY_COMPUTE, ACTIVITY_NETWORK, ACTIVITY_DATA, ACTIVITY_WAIT, ACTIVITY_COUNT };
 struct session_stats { /* for /metrics and /progress; read by other threads (relaxed) */
     _Atomic int64_t steps, examples;
     _Atomic double loss; /* of the last batch */
     _Atomic int64_t last_ordinal;
+    _Atomic uint64_t spent_ns[ACTIVITY_COUNT]; /* of the steps that were applied */
 };
 
 /* 0: the job is finished. ERR_STOPPED: a signal or a stopping chief; ERR_DIVERGED; else the error that ended it. In

@@ -412,6 +412,8 @@ test_scaled_up_and_down() { # 2 workers, then 4, then 3: the first ones know of 
     paced replica worker 3 4 >"$dir/worker-3" 2>&1 & workers+=($!)
     wait_for 60 grep -qE 'step [0-9]+ .*workers 4/4' "$dir/out"
     wait_for 60 sh -c "curl -sf http://127.0.0.1:$third_port/metrics | grep -qE '^trainyard_worker_steps_total [1-9]'"
+    curl -sf "http://127.0.0.1:$third_port/metrics" >"$dir/metrics" || problem "/metrics of worker-2"
+    for i in compute network data wait; do want_line "^trainyard_worker_seconds_total\\{activity=\"$i\"\\} [0-9]" "$dir/metrics"; done
     https "$http_port" progress >"$dir/progress"
     want_line '"workers":4,"workers_wanted":4' "$dir/progress"
     kill -TERM "${workers[3]}"

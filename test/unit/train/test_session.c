@@ -157,6 +157,20 @@ static int run_watched(struct world *w, struct err *e)
     return result;
 }
 
+/* The times of the steps on /metrics are those that the chief has of this worker. */
+static void assert_times_are_those_of_the_chief(struct world *w)
+{
+    struct coordinator_view v;
+    coordinator_view(w->coordinator, &v);
+    const uint64_t want[ACTIVITY_COUNT] = { [ACTIVITY_COMPUTE] = v.compute_ns,
+                                            [ACTIVITY_NETWORK] = v.network_ns,
+                                            [ACTIVITY_DATA] = v.data_ns,
+                                            [ACTIVITY_WAIT] = v.wait_ns };
+    ck_assert_uint_gt(v.compute_ns, 0);
+    for (int i = 0; i < ACTIVITY_COUNT; i++)
+        ck_assert_uint_eq(atomic_load(&w->stats.spent_ns[i]), want[i]);
+}
+
 /* ---- the order of events ---- */
 
 /* The operations of a params object, and a log of what the session did with them: C begins to compute a batch, P starts
@@ -244,6 +258,7 @@ START_TEST(every_batch_of_every_epoch_once)
     want_cells(&w.job, params_vector(w.params), 5 * JOB_BATCHES);
     ck_assert_int_eq(atomic_load(&w.stats.steps), 5 * JOB_BATCHES);
     ck_assert_int_eq(atomic_load(&w.stats.examples), 5 * JOB_EXAMPLES);
+    assert_times_are_those_of_the_chief(&w);
     world_close(&w);
 }
 END_TEST
