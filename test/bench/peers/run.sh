@@ -11,7 +11,7 @@ shift
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard
 venv=${PEERS_VENV:-$cache/venv-peers}
-others=(--rounds 1) # arguments of cnn.py and embedding.py: a trial, unless the page is written
+others=(--rounds 1) # arguments of the other programs: a trial, unless the page is written
 [ $# -gt 0 ] || { others=(--page docs/benchmarks.md) && set -- "${others[@]}"; }
 
 test/tools/fetch_data.sh mnist >/dev/null
@@ -26,6 +26,6 @@ if ! [ -e "$venv/ready" ]; then
 fi
 export CUDA_VISIBLE_DEVICES=-1
 "$venv/bin/python" "$here/compare.py" --trainyard "$build/bin/trainyard" --data "$cache/data/mnist" "$@"
-for other in cnn embedding; do
+for other in cnn jpeg embedding; do
     "$venv/bin/python" "$here/$other.py" --trainyard "$build/bin/trainyard" "${others[@]}"
 done
