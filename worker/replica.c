@@ -156,10 +156,11 @@ static int open_data(struct replica *r, struct err *e)
     if (job_data_open_train(j, r->model, r->data_dir, r->cache_dir, &r->data, e) < 0 ||
         (evaluates && job_data_open_validation(j, r->model, r->data_dir, r->cache_dir, &r->data, e) < 0))
         return -1;
+    const struct row_space space = { .dir = r->cache_dir, .bytes = (uint64_t)r->options->cache_space };
     if (j->fit.epochs != 1 && replica_trains(r))
-        dataset_keep_rows(r->data.train, r->cache_dir);
+        dataset_keep_rows(r->data.train, &space);
     if (j->fit.epochs != 1 && evaluates && r->data.validation != NULL)
-        dataset_keep_rows(r->data.validation, r->cache_dir);
+        dataset_keep_rows(r->data.validation, &space);
     AUTO_FINI(strlist) warnings = { 0 };
     if (replica_leads(r))
         job_data_warnings(j, &r->data, &warnings);

@@ -10,7 +10,7 @@ static int check_options(struct worker_options *o, const struct strlist *args, s
 
 int worker_options_parse(int argc, char **argv, struct worker_options *ret, enum opt_result *ret_result, struct err *e)
 {
-    struct worker_options o = { .common = REPLICA_OPTIONS_INIT, .share = true };
+    struct worker_options o = { .common = REPLICA_OPTIONS_INIT, .cache_space = INT64_MAX, .share = true };
     const struct opt table[] = {
         OPT_SECTION("Job"),
         OPT_STR("job", "TRAINYARD_JOB", "FILE", &o.common.job, "TrainJob manifest, YAML or JSON"),
@@ -21,6 +21,9 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret, enum
         OPT_STR("cache-dir", "TRAINYARD_CACHE_DIR", "DIR", &o.cache_dir,
                 "indexes and inflated files (default: OUTPUT/cache; where that cannot be written, a folder in TMPDIR "
                 "or /tmp)"),
+        OPT_INT("cache-space", "TRAINYARD_CACHE_SPACE", "BYTES", &o.cache_space, 0, INT64_MAX,
+                "space of that folder; the numbers parsed from csv and jsonl take at most a quarter of it, and are not "
+                "kept with 0 (default: what is free)"),
         OPT_SECTION("Cluster (or TF_CONFIG; nothing given: single-machine training)"),
         REPLICA_CLUSTER_OPTS(&o.common, "worker, chief or evaluator"),
         OPT_SECTION("Process"),

@@ -7,7 +7,8 @@
 struct worker_options {
     struct replica_options common; /* with a job */
     const char *data_dir, *output_dir, *cache_dir;
-    bool share; /* memory with other workers */
+    int64_t cache_space; /* bytes */
+    bool share;          /* memory with other workers */
 };
 
 MUST_USE int worker_options_parse(int argc, char **argv, struct worker_options *ret, enum opt_result *ret_result,

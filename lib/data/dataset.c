@@ -97,12 +97,12 @@ int dataset_split(struct dataset *d, double fraction, struct dataset **ret, stru
     return 0;
 }
 
-void dataset_keep_rows(struct dataset *d, const char *cache_dir)
+void dataset_keep_rows(struct dataset *d, const struct row_space *space)
 {
     const struct records *r = d->content->records;
     struct err why = { .code = ERR_NONE };
-    if (d->rows == NULL && cache_dir != NULL && r->cost == READ_PARSES_TEXT &&
-        row_cache_open(r, cache_dir, d->first, (size_t)d->n, &d->rows, &why) < 0)
+    if (d->rows == NULL && space->dir != NULL && r->cost == READ_PARSES_TEXT &&
+        row_cache_open(r, space, d->first, (size_t)d->n, &d->rows, &why) < 0)
         log_debug("records are parsed each time they are read: %s", why.msg);
 }
 

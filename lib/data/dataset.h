@@ -36,7 +36,11 @@ MUST_USE int dataset_split(struct dataset *d, double fraction, struct dataset **
 
 /* The loaders made from now on keep what they parsed from text in a file of the cache folder, and need not parse it
  * again. For data that are read several times. Without a place for it everything works as before. One thread. */
-void dataset_keep_rows(struct dataset *d, const char *cache_dir);
+struct row_space {
+    const char *dir; /* the cache folder; NULL: there is none */
+    uint64_t bytes;  /* that it may have, if there are as many; a part of them is used */
+};
+void dataset_keep_rows(struct dataset *d, const struct row_space *space);
 
 int64_t dataset_size(const struct dataset *d);                /* examples */
 const struct shape *dataset_example(const struct dataset *d); /* the features of one */

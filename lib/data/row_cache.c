@@ -92,19 +92,19 @@ static int map_file(struct row_cache *c, const char *path, const struct rows_hea
     return 0;
 }
 
-static int open_file(struct row_cache *c, const char *cache_dir, size_t n, struct err *e)
+static int open_file(struct row_cache *c, const struct row_space *space, size_t n, struct err *e)
 {
     const struct records *r = c->records;
-    const struct data_place at = { .cache_dir = cache_dir };
+    const struct data_place at = { .cache_dir = space->dir };
     uint64_t range = hash64_mix((uint64_t)c->first, n), free_bytes;
     bool memory;
     struct rows_header h = { .key = hash64_mix(r->cache_key, range), .row_bytes = c->row_bytes };
     auto_free char *path = cache_path(&at, r->path, h.key, "rows");
     memcpy(h.magic, ROWS_MAGIC, sizeof(h.magic));
     if (!file_exists(path)) {
-        if (dir_make(cache_dir, e) < 0 || dir_space(cache_dir, &free_bytes, &memory, e) < 0)
+        if (dir_make(space->dir, e) < 0 || dir_space(space->dir, &free_bytes, &memory, e) < 0)
             return -1;
-        h.rows = row_cache_rows(r, n, free_bytes, memory);
+        h.rows = row_cache_rows(r, n, MIN(free_bytes, space->bytes), memory);
         if (h.rows == 0)
             return err_set(e, ERR_INPUT, "the rows of %s would take too much space", r->path);
         if (make_file(path, &h, e) < 0)
@@ -113,14 +113,14 @@ static int open_file(struct row_cache *c, const char *cache_dir, size_t n, struc
     return map_file(c, path, &h, e);
 }
 
-int row_cache_open(const struct records *r, const char *cache_dir, int64_t first, size_t n, struct row_cache **ret,
-                   struct err *e)
+int row_cache_open(const struct records *r, const struct row_space *space, int64_t first, size_t n,
+                   struct row_cache **ret, struct err *e)
 {
     AUTO(row_cache) *c = xcalloc(1, sizeof(*c));
     c->records = r;
     c->first = first;
     c->row_bytes = part_sizes(r, c->size);
-    if (open_file(c, cache_dir, n, e) < 0)
+    if (open_file(c, space, n, e) < 0)
         return -1;
     *ret = TAKE(c);
     return 0;

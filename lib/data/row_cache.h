@@ -8,6 +8,7 @@
 #ifndef TRAINYARD_DATA_ROW_CACHE_H
 #define TRAINYARD_DATA_ROW_CACHE_H
 
+#include "data/dataset.h"
 #include "data/read_team.h"
 
 /* How many of n rows are kept: none where they would take more than four times the bytes of the files, as a long
@@ -18,7 +19,7 @@ size_t row_cache_rows(const struct records *r, size_t n, uint64_t free_bytes, bo
 /* Of the records first .. first + n. r must outlive it. Any number of processes may open it at once. An error says why
  * there can be none. */
 struct row_cache;
-MUST_USE int row_cache_open(const struct records *r, const char *cache_dir, int64_t first, size_t n,
+MUST_USE int row_cache_open(const struct records *r, const struct row_space *space, int64_t first, size_t n,
                             struct row_cache **ret, struct err *e);
 void row_cache_free(struct row_cache *c);
 DEFINE_AUTO(row_cache, row_cache_free);

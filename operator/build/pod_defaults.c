@@ -156,6 +156,18 @@ static int grace_of(const struct pod_build *p)
     return (int)MAX(1.0, MIN(seconds, (double)GRACE_MAX_S));
 }
 
+/* The kubelet evicts a pod whose files take more than its limit, so the worker must know it. */
+static void put_cache_space(json_t *container)
+{
+    const char *name = "TRAINYARD_CACHE_SPACE";
+    const json_t *limits = json_object_get(json_object_get(container, "resources"), "limits");
+    if (!json_has(limits, "ephemeral-storage") || json_find_named(json_object_get(container, "env"), name) != NULL)
+        return;
+    json_array_append_new(json_fill_array(container, "env"),
+                          json_pack("{s:s, s:{s:{s:s}}}", "name", name, "valueFrom", "resourceFieldRef", "resource",
+                                    "limits.ephemeral-storage"));
+}
+
 /* Only for Trainyard's own programs. */
 static void put_own(struct pod_build *p)
 {
@@ -166,6 +178,8 @@ static void put_own(struct pod_build *p)
     fill_env(c, "TMPDIR", "/tmp");
     if (p->role == ROLE_WORKER && !is_leader(p->v, p->role, p->index))
         fill_env(c, "TRAINYARD_CACHE_DIR", "/tmp/cache"); /* the others cache indexes on the output volume */
+    if (p->role != ROLE_PS)
+        put_cache_space(c);
     json_fill(c, "readinessProbe",
               json_pack("{s:{s:s, s:i}, s:i, s:i}", "httpGet", "path", "/readyz", "port",
                         pod_ports_of(p->v, p->role, p->index).http, "initialDelaySeconds", 1, "periodSeconds", 2));

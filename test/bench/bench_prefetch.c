@@ -251,7 +251,7 @@ static int measure(const char *name, const char *spec, const char *dir, const ch
     if (open_spec(spec, dir, &d, e) < 0)
         return -1;
     int rc = trainer_init(&side[0], d, model, e) < 0 || trainer_init(&side[1], d, model, e) < 0 ? -1 : 0;
-    dataset_keep_rows(d, dir);
+    dataset_keep_rows(d, &(struct row_space){ .dir = dir, .bytes = UINT64_MAX });
     rc = rc < 0 || trainer_init(&kept, d, model, e) < 0 || contest(name, side, steps, e) < 0 ||
                  feed(name, &side[0], &kept, steps, e) < 0
              ? -1

@@ -15,6 +15,8 @@ static const char SEVERAL[] = "format: csv\nfiles: t.csv\nlabel: [kind, weight]\
 static const char PLAIN[] = "format: csv\nfiles: t.csv\nlabel: kind\n";
 static const char *const SPECS[] = { SPEC, SEVERAL, PLAIN };
 
+static const uint64_t PLENTY = UINT64_MAX;
+
 struct place {
     struct folder folder;
     char cache[96];
@@ -43,13 +45,18 @@ static struct place place_new(void)
     return p;
 }
 
+static void keep_rows(const struct place *p, struct dataset *d)
+{
+    dataset_keep_rows(d, &(struct row_space){ .dir = p->cache, .bytes = PLENTY });
+}
+
 static struct dataset *open_ok(const struct place *p, const char *yaml, bool keeps)
 {
     struct dataset *d = NULL;
     struct err e;
     ck_ok_e(open_yaml(yaml, p->folder.path, p->cache, &d, &e));
     if (keeps)
-        dataset_keep_rows(d, p->cache);
+        keep_rows(p, d);
     return d;
 }
 
@@ -189,12 +196,12 @@ START_TEST(the_parts_of_a_split_have_files_of_their_own)
         AUTO(dataset) *rest = NULL;
         ck_ok_e(dataset_split(d, 0.25, &rest, &e));
         if (keeps) {
-            dataset_keep_rows(rest, p.cache);
+            keep_rows(&p, rest);
             auto_free char *path = rows_file(&p);
             uint64_t size;
             ck_ok_e(file_size(path, &size, &e));
             ck_assert_uint_eq(size, 64 + 448 + 100 * 4 * sizeof(float)); /* a header, 100 stamps, 100 rows */
-            dataset_keep_rows(d, p.cache);
+            keep_rows(&p, d);
         }
         add_rows(d, keeps ? &kept : &parsed);
         add_rows(rest, keeps ? &kept : &parsed);
@@ -266,9 +273,27 @@ START_TEST(where_the_file_cannot_be_made_records_are_parsed_each_time)
     AUTO_FINI(place) p = place_new();
     AUTO(dataset) *d = open_ok(&p, PLAIN, false);
     file_fault(FAULTS[_i], 1, ENOSPC);
-    dataset_keep_rows(d, p.cache);
+    keep_rows(&p, d);
     file_fault(NULL, 0, 0);
     ck_assert_ptr_null(dataset_rows(d));
+    assert_equal_epochs(&p, PLAIN);
+}
+END_TEST
+
+/* The limit of a pod, of which a quarter is used. */
+START_TEST(the_space_of_the_folder_is_kept)
+{
+    AUTO_FINI(place) p = place_new();
+    AUTO(dataset) *none = open_ok(&p, PLAIN, false);
+    dataset_keep_rows(none, &(struct row_space){ .dir = p.cache, .bytes = 0 });
+    ck_assert_ptr_null(dataset_rows(none));
+    AUTO(dataset) *some = open_ok(&p, PLAIN, false);
+    dataset_keep_rows(some, &(struct row_space){ .dir = p.cache, .bytes = 4 * 20 * 100 });
+    auto_free char *path = rows_file(&p);
+    uint64_t size;
+    struct err e;
+    ck_ok_e(file_size(path, &size, &e));
+    ck_assert_uint_eq(size, 64 + 448 + 100 * 16); /* a header, 100 stamps, 100 rows */
     assert_equal_epochs(&p, PLAIN);
 }
 END_TEST
@@ -280,7 +305,7 @@ START_TEST(without_a_folder_records_are_parsed_each_time)
     snprintf(p.cache, sizeof(p.cache), "%s/file/cache", p.folder.path);
     assert_equal_epochs(&p, PLAIN);
     AUTO(dataset) *d = open_ok(&p, PLAIN, false);
-    dataset_keep_rows(d, NULL);
+    dataset_keep_rows(d, &(struct row_space){ .dir = NULL, .bytes = PLENTY });
     ck_assert_ptr_null(dataset_rows(d));
 }
 END_TEST
@@ -317,8 +342,6 @@ START_TEST(threads_that_read_the_same_records_agree)
     }
 }
 END_TEST
-
-static const uint64_t PLENTY = UINT64_MAX;
 
 /* Rows of 10 floats and a class number, with their stamp 48 bytes. */
 static struct records records_of(int64_t n, uint64_t bytes)
@@ -366,6 +389,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_file_that_is_cut_is_not_used);
     tcase_add_test(t, a_file_of_another_layout_is_not_used);
     tcase_add_loop_test(t, where_the_file_cannot_be_made_records_are_parsed_each_time, 0, COUNT_OF(FAULTS));
+    tcase_add_test(t, the_space_of_the_folder_is_kept);
     tcase_add_test(t, without_a_folder_records_are_parsed_each_time);
     tcase_add_test(t, threads_that_read_the_same_records_agree);
     tcase_add_test(t, the_space_of_kept_rows_is_bounded);
