@@ -168,7 +168,7 @@ static int read_words(const struct node *n, struct data_column *c, struct err *e
     struct node oov = node_get(n, "numOovIndices"), max = node_get(n, "maxTokens");
     int64_t count = 0, tokens = 0;
     if ((node_present(&oov) && node_i64(&oov, 0, 1, &count, e) < 0) ||
-        (node_present(&max) && node_i64(&max, 3, VOCABULARY_LEARNED_MAX + 2, &tokens, e) < 0))
+        (node_present(&max) && node_i64(&max, MAX_TOKENS_MIN, VOCABULARY_LEARNED_MAX + 2, &tokens, e) < 0))
         return -1;
     c->oov = (size_t)count;
     c->max_tokens = (size_t)tokens;

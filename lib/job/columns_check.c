@@ -17,7 +17,7 @@ static const struct field CSV_COLUMN[] = {
     { "type", FIELD_CHOICE, .names = CSV_TYPES, .nnames = COUNT_OF(CSV_TYPES), .nworking = COUNT_OF(CSV_TYPES),
       .help = "" },
     { "vocabulary", FIELD_ANY, .help = "" },
-    { "maxTokens", FIELD_INT, .min = 3, .max = VOCABULARY_LEARNED_MAX + 2, .help = "" },
+    { "maxTokens", FIELD_INT, .min = MAX_TOKENS_MIN, .max = VOCABULARY_LEARNED_MAX + 2, .help = "" },
     { "encoding", FIELD_CHOICE, .names = COLUMN_ENCODING_NAMES, .nnames = COLUMN_ENCODING_COUNT,
       .nworking = COLUMN_ENCODING_COUNT, .help = "" },
     { "numOovIndices", FIELD_INT, .min = 0, .max = 1, .help = "" },
@@ -252,12 +252,37 @@ static int check_words(const struct checked_column *c, const struct node *vocabu
                           : "a category needs its 'vocabulary', a list of its values, or auto; or 'numBins'");
 }
 
+static bool is_numbered_text(const struct checked_column *c)
+{
+    struct node encoding = node_get(c->n, "encoding");
+    return c->type == CSV_TEXT &&
+           (!node_present(&encoding) ||
+            str_eq(json_string_value(encoding.v), COLUMN_ENCODING_NAMES[COLUMN_INT_ENCODING]));
+}
+
+/* Of the numbers that it allows, one at least is that of a word. */
+static int check_max_tokens(const struct checked_column *c, const struct node *max, struct err *e)
+{
+    struct node oov = node_get(c->n, "numOovIndices");
+    int64_t n;
+    if (!node_present(max))
+        return 0;
+    if (c->type == CSV_CATEGORY && json_integer_value(oov.v) == 0)
+        return node_error(max, e, "leaves words out, which need a number: set numOovIndices: 1");
+    if (node_i64(max, MAX_TOKENS_MIN, VOCABULARY_LEARNED_MAX + 2, &n, e) < 0)
+        return -1;
+    return is_numbered_text(c) && n == MAX_TOKENS_MIN
+               ? node_error(max, e,
+                            "leaves no number for a word: with encoding: int 0 is for what follows the text, and 1 for "
+                            "other words; set 3 or more")
+               : 0;
+}
+
 /* Words, or "auto": those of the data. */
 static int check_vocabulary(const struct checked_column *c, struct err *e)
 {
     struct node vocabulary = node_get(c->n, "vocabulary"), max = node_get(c->n, "maxTokens"),
-                oov = node_get(c->n, "numOovIndices");
-    struct node bins = node_get(c->n, "numBins");
+                bins = node_get(c->n, "numBins");
     bool learned = str_eq(json_string_value(vocabulary.v), "auto");
     if (!has_words(c) || node_present(&bins))
         return 0;
@@ -265,9 +290,7 @@ static int check_vocabulary(const struct checked_column *c, struct err *e)
         return -1;
     if (!learned && node_present(&max))
         return node_error(&max, e, "limits what vocabulary: auto learns; remove it");
-    if (c->type == CSV_CATEGORY && node_present(&max) && json_integer_value(oov.v) == 0)
-        return node_error(&max, e, "leaves words out, which need a number: set numOovIndices: 1");
-    return 0;
+    return check_max_tokens(c, &max, e);
 }
 
 static int check_date(const struct checked_column *c, struct err *e)
@@ -287,8 +310,8 @@ static int check_date(const struct checked_column *c, struct err *e)
 /* Only the numbers of tokens have a length. */
 static int check_text(const struct checked_column *c, struct err *e)
 {
-    struct node length = node_get(c->n, "outputSequenceLength"), encoding = node_get(c->n, "encoding");
-    bool numbers = !node_present(&encoding) || str_eq(json_string_value(encoding.v), "int");
+    struct node length = node_get(c->n, "outputSequenceLength");
+    bool numbers = is_numbered_text(c);
     if (c->type != CSV_TEXT || numbers == node_present(&length))
         return 0;
     if (!numbers)

@@ -123,8 +123,9 @@ struct text_form {
 /* Numbers of hashed words; those that one_hot may make of an example; ranges of numbers that are learned, and that a
  * job lists. */
 enum { HASH_BINS_MAX = 1 << 24, HASH_ONE_HOT_MAX = 1 << 20, BINS_MAX = 1000, BIN_BOUNDARIES_MAX = 10000 };
-/* Words of a vocabulary; those that are learned; the numbers of a text. */
-enum { VOCABULARY_WORD_MAX = 255, VOCABULARY_LEARNED_MAX = 100000, TEXT_LENGTH_MAX = 1 << 20 };
+/* Bytes of a word of a vocabulary; words that are learned; the least `maxTokens`, that of other words and a word; the
+ * numbers of a text. */
+enum { VOCABULARY_WORD_MAX = 255, VOCABULARY_LEARNED_MAX = 100000, MAX_TOKENS_MIN = 2, TEXT_LENGTH_MAX = 1 << 20 };
 
 /* Where examples come from. Paths are as written; data/dataset.h resolves them against the data folder.
  *   idx, npy:  features and labels are files (labels may be NULL: no labels)
