@@ -34,10 +34,15 @@ bool column_is_binned(const struct data_column *c)
     return c->n_bounds > 0 || c->learns_bins > 0;
 }
 
+int64_t column_hashed_word(const struct data_column *c, const void *word, size_t n)
+{
+    return (int64_t)(farmhash_fingerprint64(word, n) % c->hash_bins);
+}
+
 int64_t column_word(const struct data_column *c, const char *word)
 {
     if (c->hash_bins > 0)
-        return (int64_t)(farmhash_fingerprint64(word, strlen(word)) % c->hash_bins);
+        return column_hashed_word(c, word, strlen(word));
     int64_t place = (int64_t)(intptr_t)map_get(&c->vocabulary, word) - 1;
     return place < 0 ? -1 : place + (int64_t)(c->mask + c->oov);
 }

@@ -102,6 +102,8 @@ static inline bool column_is_number(const struct data_column *c)
 }
 /* The number of a word of the vocabulary; -1: it is none. With c->oov that of all others is c->mask. */
 int64_t column_word(const struct data_column *c, const char *word);
+/* With c->hash_bins: the number of a word of n bytes, which may be NUL, too. */
+int64_t column_hashed_word(const struct data_column *c, const void *word, size_t n);
 /* The numbers that the words or ranges of the column have, from 0; 0: it has none, or they are not known yet. */
 size_t column_words(const struct data_column *c);
 /* float, int: its numbers are those of ranges, known or to be learned. */

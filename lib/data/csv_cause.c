@@ -36,11 +36,12 @@ int csv_quote_error(const struct data_file *f, const unsigned char *p, enum text
 /* The start of a text, fit for a terminal. */
 static const char *shown(const struct text_field *field, char *out, size_t out_size)
 {
-    bool whole = text_copy(field, out, out_size);
-    for (char *p = out; *p != '\0'; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            *p = '?';
-    if (!whole)
+    size_t n = 0;
+    const unsigned char *p = field->p;
+    for (; p < field->end && n + 1 < out_size; p += field->doubled && *p == '"' ? 2 : 1)
+        out[n++] = *p < ' ' || *p == 0x7f ? '?' : (char)*p;
+    out[n] = '\0';
+    if (p < field->end)
         memcpy(out + out_size - 4, "...", 4);
     return out;
 }

@@ -100,6 +100,9 @@ static int take_text(struct learner *l, const struct csv_place *place, const str
     bool whole = text_copy(field, text, sizeof(text)), given = c->vocabulary.n > 0;
     if (given && (!whole || column_word(c, text) < 0))
         return 0;
+    if (!whole && memchr(field->p, '\0', (size_t)(field->end - field->p)) != NULL)
+        return csv_error_at(place->file, place->at, e,
+                            "column '%s': this word has a NUL, which no word of a vocabulary has; remove it", c->name);
     if (!whole)
         return csv_error_at(place->file, place->at, e, "column '%s': a word has at most %d bytes", c->name,
                             VOCABULARY_WORD_MAX);

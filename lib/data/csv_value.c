@@ -7,13 +7,15 @@
 
 #include "data/date.h"
 
-/* Any word has a hash, and so any length. */
+/* Any word has a hash: of any length, and with NUL. */
 static double hash_word(const struct data_column *c, const struct text_field *field)
 {
-    size_t size = (size_t)(field->end - field->p) + 1;
-    auto_free char *word = xmalloc(size);
-    text_copy(field, word, size);
-    return (double)column_word(c, word);
+    AUTO_FINI(buf) word = BUF_INIT;
+    if (!field->doubled)
+        return (double)column_hashed_word(c, field->p, (size_t)(field->end - field->p));
+    for (const unsigned char *p = field->p; p < field->end; p += *p == '"' ? 2 : 1)
+        buf_char(&word, (char)*p);
+    return (double)column_hashed_word(c, word.data, word.len);
 }
 
 static bool find_word(const struct csv_dialect *d, const struct data_column *c, const struct text_field *field,

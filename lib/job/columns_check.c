@@ -255,9 +255,8 @@ static int check_words(const struct checked_column *c, const struct node *vocabu
 static bool is_numbered_text(const struct checked_column *c)
 {
     struct node encoding = node_get(c->n, "encoding");
-    return c->type == CSV_TEXT &&
-           (!node_present(&encoding) ||
-            str_eq(json_string_value(encoding.v), COLUMN_ENCODING_NAMES[COLUMN_INT_ENCODING]));
+    return c->type == CSV_TEXT && (!node_present(&encoding) ||
+                                   str_eq(json_string_value(encoding.v), COLUMN_ENCODING_NAMES[COLUMN_INT_ENCODING]));
 }
 
 /* Of the numbers that it allows, one at least is that of a word. */
