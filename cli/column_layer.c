@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "data/vocabulary.h"
 #include "job/job.h"
 
 const char *column_text(const json_t *item, const char *key, const char *fallback)
@@ -28,33 +29,16 @@ static int64_t number_of(const json_t *item, const char *key)
     return json_integer_value(json_object_get(item, key));
 }
 
-/* A word as lib/data compares it: numbers and truth values as JSON writes them, without the spaces around. */
-static json_t *word_json(const json_t *word, bool trim)
-{
-    AUTO_FINI(buf) text = BUF_INIT;
-    const char *s = json_string_value(word);
-    if (s == NULL)
-        json_emit(word, &text);
-    s = s != NULL ? s : text.data;
-    size_t n = strlen(s);
-    for (; trim && n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\t'); n--)
-        continue;
-    for (; trim && n > 0 && (*s == ' ' || *s == '\t'); n--)
-        s++;
-    return json_stringn(s, n);
-}
-
 /* Those of a text without "" and "[UNK]", which get_vocabulary() has before them. */
 static json_t *words_json(const json_t *item, bool is_text)
 {
-    static const char *const SPECIAL[] = { "", "[UNK]" };
     const json_t *words = json_object_get(item, "vocabulary");
     json_t *ret = json_array();
-    size_t first = 0;
-    for (size_t i = 0; is_text && i < COUNT_OF(SPECIAL); i++)
-        first += str_eq(json_string_value(json_array_get(words, first)), SPECIAL[i]);
-    for (size_t i = first; i < json_array_size(words); i++)
-        json_array_append_new(ret, word_json(json_array_get(words, i), !is_text));
+    AUTO_FINI(buf) word = BUF_INIT;
+    for (size_t i = is_text ? vocabulary_special(words) : 0; i < json_array_size(words); i++) {
+        vocabulary_word(json_array_get(words, i), is_text, &word);
+        json_array_append_new(ret, json_stringn(word.data, word.len));
+    }
     return ret;
 }
 

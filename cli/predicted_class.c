@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "data/job_learn.h"
+#include "data/vocabulary.h"
 
 void classifier_fini(struct classifier *c)
 {
@@ -23,12 +24,15 @@ int classifier_open(const struct job *job, const struct model *m, const struct s
                        "--classes: the outputs of this model are not probabilities of classes; that is the output of a "
                        "model with a crossentropy as its loss, and one label for each example");
     AUTO_FINI(map) columns = { 0 };
+    AUTO_FINI(buf) word = BUF_INIT;
     job_words(job->doc, &columns);
     const json_t *words = job->train.label.n == 1 ? map_get(&columns, job->train.label.items[0]) : NULL;
     for (size_t i = 0; i < names->n; i++)
         strlist_add(&c.words, names->items[i]);
-    for (size_t i = 0; names->n == 0 && i < json_array_size(words); i++)
-        job_add_word(json_array_get(words, i), &c.words);
+    for (size_t i = 0; names->n == 0 && i < json_array_size(words); i++) {
+        vocabulary_word(json_array_get(words, i), false, &word);
+        strlist_add(&c.words, word.data);
+    }
     *ret = c;
     return 0;
 }

@@ -5,49 +5,21 @@
 
 #include "data/columns.h"
 #include "data/date.h"
-#include "data/tokens.h"
+#include "data/text.h"
+#include "data/vocabulary.h"
 
-/* Fields are trimmed, and so are the words that they are compared with. */
-static void add_trimmed(const char *s, struct buf *ret)
-{
-    const unsigned char *p = (const unsigned char *)s;
-    struct text_field word = text_trim((struct text_field){ .p = p, .end = p + strlen(s) });
-    buf_add(ret, word.p, (size_t)(word.end - word.p));
-}
-
-/* A word of a vocabulary or a default: numbers and truth values are words as JSON writes them. The tokens of a text may
- * be spaces. */
+/* A word of a vocabulary or a default. */
 static int word_of(const struct node *n, const struct data_column *c, struct buf *ret, struct err *e)
 {
     const char *s;
-    buf_clear(ret);
-    if (json_is_string(n->v)) {
-        if (node_str(n, &s, e) < 0)
-            return -1;
-        if (c->type == COLUMN_TEXT)
-            buf_str(ret, s);
-        else
-            add_trimmed(s, ret);
-    } else if (json_is_integer(n->v) || json_is_real(n->v) || json_is_boolean(n->v)) {
-        json_emit(n->v, ret);
-    } else {
+    if (!json_is_string(n->v) && !json_is_number(n->v) && !json_is_boolean(n->v))
         return node_error(n, e, "must be a word, is %s", node_type(n));
-    }
+    if (json_is_string(n->v) && node_str(n, &s, e) < 0)
+        return -1;
+    vocabulary_word(n->v, c->type == COLUMN_TEXT, ret);
     if (ret->len > VOCABULARY_WORD_MAX)
         return node_error(n, e, "has %zu bytes, at most %d", ret->len, VOCABULARY_WORD_MAX);
     return 0;
-}
-
-/* What Keras's get_vocabulary() has before the words of a text: "" and "[UNK]". */
-static size_t special_words(const struct node *words)
-{
-    static const char *const SPECIAL[] = { "", TOKEN_UNKNOWN };
-    size_t n = 0;
-    for (size_t i = 0; i < COUNT_OF(SPECIAL); i++) {
-        struct node item = node_item(words, n);
-        n += n < node_size(words) && str_eq(json_string_value(item.v), SPECIAL[i]);
-    }
-    return n;
 }
 
 static int read_vocabulary(const struct node *n, struct data_column *c, struct err *e)
@@ -63,7 +35,7 @@ static int read_vocabulary(const struct node *n, struct data_column *c, struct e
         return -1;
 
     AUTO_FINI(buf) word = BUF_INIT;
-    for (size_t i = c->type == COLUMN_TEXT ? special_words(&words) : 0; i < node_size(&words); i++) {
+    for (size_t i = c->type == COLUMN_TEXT ? vocabulary_special(words.v) : 0; i < node_size(&words); i++) {
         struct node item = node_item(&words, i);
         if (word_of(&item, c, &word, e) < 0)
             return -1;

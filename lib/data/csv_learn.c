@@ -196,6 +196,7 @@ static void describe(struct learner *l, struct learned_column *ret)
     char number[32];
     *ret = (struct learned_column){ .name = xstrdup(c->name),
                                     .has_words = c->learns_words,
+                                    .is_text = c->type == COLUMN_TEXT,
                                     .others = c->mask + c->oov,
                                     .how = c->missing,
                                     .missing = l->missing };

@@ -12,6 +12,7 @@ enum { TOKENS_COUNTED_MAX = 2000000 }; /* different ones in a column of type tex
 struct learned_column {
     char *name;
     bool has_words;
+    bool is_text;
     struct strlist words; /* of a category in the order of their bytes; of a text the most frequent first */
     double *bounds;       /* of the ranges of a number; NULL: it learns none */
     size_t n_bounds;

@@ -7,6 +7,7 @@
 #include "codec/json.h"
 #include "data/csv_learn.h"
 #include "data/dataset.h"
+#include "data/vocabulary.h"
 
 enum { SHOWN_MAX = 120 };
 #define EXACT_MAX 9007199254740992.0 /* whole numbers below are exact */
@@ -72,18 +73,11 @@ void job_words(const json_t *doc, struct map *ret)
     index_lists(doc, "vocabulary", ret);
 }
 
-void job_add_word(const json_t *word, struct strlist *ret)
-{
-    AUTO_FINI(buf) text = BUF_INIT;
-    if (!json_is_string(word))
-        json_emit(word, &text);
-    strlist_add(ret, json_is_string(word) ? json_string_value(word) : text.data);
-}
-
 /* In place of the words of the data. */
 static void keep_words(const struct job *run, struct learned_columns *learned)
 {
     AUTO_FINI(map) of_run = { 0 };
+    AUTO_FINI(buf) word = BUF_INIT;
     index_lists(run->doc, "vocabulary", &of_run);
     for (size_t i = 0; i < learned->n; i++) {
         struct learned_column *c = &learned->c[i];
@@ -91,8 +85,10 @@ static void keep_words(const struct job *run, struct learned_columns *learned)
         if (words == NULL)
             continue;
         strlist_fini(&c->words);
-        for (size_t j = 0; j < json_array_size(words); j++)
-            job_add_word(json_array_get(words, j), &c->words);
+        for (size_t j = 0; j < json_array_size(words); j++) {
+            vocabulary_word(json_array_get(words, j), c->is_text, &word);
+            strlist_add(&c->words, word.data);
+        }
         c->kept_words = words;
         c->kept = true;
         if (c->fill != NULL && !strlist_has(&c->words, c->fill)) { /* reading the data will name its place */

@@ -24,7 +24,5 @@ MUST_USE int job_learn(struct job *j, const struct job *run, const char *base_di
                        struct strlist *notes, struct err *e);
 /* Columns of data.train that list words: name -> json_t list, borrowed from the document of a job. */
 void job_words(const json_t *doc, struct map *ret);
-/* An item of such a list as the data have it: numbers and truth values are words as JSON writes them. */
-void job_add_word(const json_t *word, struct strlist *ret);
 
 #endif
