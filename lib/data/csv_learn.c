@@ -202,6 +202,7 @@ static void describe(struct learner *l, struct learned_column *ret)
                                     .missing = l->missing };
     if (c->learns_words)
         learn_words(l, &ret->words);
+    ret->found = ret->words.n;
     if (l->bins != NULL)
         ret->n_bounds = bins_finish(l->bins, c->learns_bins, &ret->bounds);
     if (!data_missing_is_learned(c->missing) || c->has_default)

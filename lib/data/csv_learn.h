@@ -17,6 +17,7 @@ struct learned_column {
     double *bounds;       /* of the ranges of a number; NULL: it learns none */
     size_t n_bounds;
     size_t others;            /* numbers that are not those of words: of a text's padding, of all other words */
+    size_t found;             /* words of the data, as many as maxTokens keeps */
     bool kept;                /* they are those of an earlier run, not of the data */
     const json_t *kept_words; /* as its job lists them, borrowed; NULL: they are those of the data */
     char *fill;               /* as a field of the column; NULL: a missing value is not replaced */

@@ -74,28 +74,52 @@ void job_words(const json_t *doc, struct map *ret)
 }
 
 /* In place of the words of the data. */
-static void keep_words(const struct job *run, struct learned_columns *learned)
+static void keep_words_of(struct learned_column *c, const json_t *words)
+{
+    AUTO_FINI(buf) word = BUF_INIT;
+    strlist_fini(&c->words);
+    for (size_t i = c->is_text ? vocabulary_special(words) : 0; i < json_array_size(words); i++) {
+        vocabulary_word(json_array_get(words, i), c->is_text, &word);
+        strlist_add(&c->words, word.data);
+    }
+    c->kept_words = words;
+    c->kept = true;
+    if (c->fill != NULL && !strlist_has(&c->words, c->fill)) { /* reading the data will name its place */
+        free(c->fill);
+        c->fill = xstrdup(c->words.items[0]);
+    }
+}
+
+/* maxTokens of the column does not shorten the words of the run. */
+static int check_kept_words(const struct job *j, const struct learned_column *c, struct err *e)
+{
+    for (size_t i = 0; i < node_size(&j->train.columns); i++) {
+        struct node item = node_item(&j->train.columns, i), max = node_get(&item, "maxTokens");
+        if (!node_present(&max) || !str_eq(json_string_value(json_object_get(item.v, "name")), c->name) ||
+            json_integer_value(max.v) >= (json_int_t)(c->words.n + c->others))
+            continue;
+        return node_error(&max, e,
+                          "is less than the %zu numbers of the run, which keeps its words; set %zu or more, or start "
+                          "from scratch with --fresh",
+                          c->words.n + c->others, c->words.n + c->others);
+    }
+    return 0;
+}
+
+static int keep_words(const struct job *j, const struct job *run, struct learned_columns *learned, struct err *e)
 {
     AUTO_FINI(map) of_run = { 0 };
-    AUTO_FINI(buf) word = BUF_INIT;
     index_lists(run->doc, "vocabulary", &of_run);
     for (size_t i = 0; i < learned->n; i++) {
         struct learned_column *c = &learned->c[i];
         const json_t *words = c->has_words ? map_get(&of_run, c->name) : NULL;
         if (words == NULL)
             continue;
-        strlist_fini(&c->words);
-        for (size_t j = 0; j < json_array_size(words); j++) {
-            vocabulary_word(json_array_get(words, j), c->is_text, &word);
-            strlist_add(&c->words, word.data);
-        }
-        c->kept_words = words;
-        c->kept = true;
-        if (c->fill != NULL && !strlist_has(&c->words, c->fill)) { /* reading the data will name its place */
-            free(c->fill);
-            c->fill = xstrdup(c->words.items[0]);
-        }
+        keep_words_of(c, words);
+        if (check_kept_words(j, c, e) < 0)
+            return -1;
     }
+    return 0;
 }
 
 /* In place of as many of the data. */
@@ -208,6 +232,12 @@ static void note_column(const struct learned_column *c, struct strlist *notes)
                    column_names_text(&c->words, list, sizeof(list)));
     if (c->has_words && c->others > 0)
         buf_printf(&text, ", %zu numbers", c->words.n + c->others);
+    if (c->kept && c->others > 0 && c->found != c->words.n) /* other words would be errors */
+        buf_printf(
+            &text,
+            "; the manifest and the data now ask for %zu word%s, but a run that is continued keeps its own: start from "
+            "scratch with --fresh to learn them",
+            c->found, c->found == 1 ? "" : "s");
     if (c->fill != NULL && c->missing > 0) {
         buf_printf(&text, "%s %" PRId64 " missing value%s, read as the %s ",
                    c->has_words || c->bounds != NULL ? ";" : "", c->missing, c->missing == 1 ? "" : "s",
@@ -226,10 +256,10 @@ static int learn_columns(struct job *j, const struct job *run, const struct data
     AUTO_FINI(learned_columns) learned = { .c = NULL };
     if (csv_learn(at, &learned, e) < 0)
         return -1;
-    if (run != NULL) {
-        keep_words(run, &learned);
+    if (run != NULL && keep_words(j, run, &learned, e) < 0)
+        return -1;
+    if (run != NULL)
         keep_bounds(run, &learned);
-    }
     put_columns(&j->train, json_at(j->doc, "spec.data.train"), &learned, true);
     if (j->validation.present && data_has_fields(j->validation.format))
         put_columns(&j->validation, json_at(j->doc, "spec.data.validation"), &learned, false);
