@@ -79,9 +79,10 @@ static json_t *text_config(const json_t *item)
 {
     const char *standardize = column_text(item, "standardize", TEXT_STANDARDIZE_NAMES[0]);
     bool none = str_eq(standardize, TEXT_STANDARDIZE_NAMES[STANDARDIZE_NONE]);
+    json_t *ngrams = json_object_get(item, "ngrams");
     json_t *length = column_is_int(item) ? json_integer(number_of(item, "outputSequenceLength")) : json_null();
-    return json_pack("{s:s?, s:n, s:s, s:s, s:o, s:o}", "standardize", none ? NULL : standardize, "ngrams", "split",
-                     column_text(item, "split", TEXT_SPLIT_NAMES[0]), "output_mode", encoding_of(item),
+    return json_pack("{s:s?, s:O?, s:s, s:s, s:o, s:o}", "standardize", none ? NULL : standardize, "ngrams", ngrams,
+                     "split", column_text(item, "split", TEXT_SPLIT_NAMES[0]), "output_mode", encoding_of(item),
                      "output_sequence_length", length, "vocabulary", words_json(item, true));
 }
 

@@ -8,6 +8,8 @@
 static uint64_t text_hash(const struct data_column *c, uint64_t h)
 {
     const size_t form[] = { c->encoding, c->text.standardize, c->text.split, c->count };
+    if (c->text.n_ngrams > 0)
+        h = hash64(c->text.ngrams, c->text.n_ngrams, h);
     const char *fallback = c->fallback_text != NULL ? c->fallback_text : "";
     return hash64(fallback, strlen(fallback), hash64(form, sizeof(form), h));
 }

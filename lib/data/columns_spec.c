@@ -147,6 +147,30 @@ static int read_words(const struct node *n, struct data_column *c, struct err *e
     return read_vocabulary(n, c, e);
 }
 
+/* A number n stands for 1 to n. */
+static int read_ngrams(const struct node *n, struct text_form *form, struct err *e)
+{
+    struct node ngrams = node_get(n, "ngrams");
+    bool list = json_is_array(ngrams.v);
+    int64_t count = (int64_t)node_size(&ngrams), length;
+    if (!node_present(&ngrams))
+        return 0;
+    if (!list && node_i64(&ngrams, 1, NGRAM_MAX, &count, e) < 0)
+        return -1;
+    if (count > NGRAM_MAX)
+        return node_error(&ngrams, e, "has %lld lengths, at most %d", (long long)count, NGRAM_MAX);
+    for (int64_t i = 0; i < count; i++) {
+        struct node item = node_item(&ngrams, (size_t)i);
+        length = i + 1;
+        if (list && node_i64(&item, 1, NGRAM_MAX, &length, e) < 0)
+            return -1;
+        form->ngrams[form->n_ngrams++] = (unsigned char)length;
+    }
+    if (form->n_ngrams == 1 && form->ngrams[0] == 1)
+        form->n_ngrams = 0;
+    return 0;
+}
+
 /* As of Keras's TextVectorization. */
 static int read_text(const struct node *n, struct data_column *c, struct err *e)
 {
@@ -163,7 +187,7 @@ static int read_text(const struct node *n, struct data_column *c, struct err *e)
         return -1;
     c->count = (size_t)count;
     c->text = (struct text_form){ .standardize = (enum text_standardize)how, .split = (enum text_split)by };
-    return 0;
+    return read_ngrams(n, &c->text, e);
 }
 
 /* date: the numbers, and how it is written. */

@@ -1,10 +1,12 @@
 /* Reads a text byte by byte: what is not stripped is added to the token, which ends at white space, or after each
- * character. */
+ * character. Texts of n-grams are read once for each length, and each n-gram from its first token on. */
 #include "data/tokens.h"
 
 struct token_reader token_reader(const struct text_field *text, struct text_form form)
 {
-    return (struct token_reader){ .p = text->p, .end = text->end, .doubled = text->doubled, .form = form };
+    return (struct token_reader){
+        .p = text->p, .end = text->end, .first = text->p, .doubled = text->doubled, .form = form
+    };
 }
 
 static bool token_is_space(unsigned char c)
@@ -51,23 +53,51 @@ static void token_add_rest(struct token_reader *r, size_t *n)
         token_add(r, n, *r->p++);
 }
 
-bool token_next(struct token_reader *r)
+/* Adds a token behind the first n bytes. false: there is none. */
+static bool token_read(struct token_reader *r, size_t *n)
 {
-    size_t n = 0;
     int c = token_byte(r);
-    r->whole = true;
     if (r->form.split == SPLIT_CHARACTER) {
         if (c < 0)
             return false;
-        token_add(r, &n, c);
+        token_add(r, n, c);
         if (c >= 0xC0)
-            token_add_rest(r, &n);
-    } else {
-        while (c >= 0 && token_is_space((unsigned char)c))
-            c = token_byte(r);
-        for (; c >= 0 && !token_is_space((unsigned char)c); c = token_byte(r))
-            token_add(r, &n, c);
+            token_add_rest(r, n);
+        return true;
     }
+    while (c >= 0 && token_is_space((unsigned char)c))
+        c = token_byte(r);
+    if (c < 0)
+        return false;
+    for (; c >= 0 && !token_is_space((unsigned char)c); c = token_byte(r))
+        token_add(r, n, c);
+    return true;
+}
+
+/* So many tokens, joined by a space; r->p is then behind the first of them. false: there are not as many. */
+static bool token_join(struct token_reader *r, size_t tokens)
+{
+    const unsigned char *second = NULL;
+    size_t n = 0;
+    r->whole = true;
+    for (size_t i = 0; i < tokens; i++) {
+        if (i > 0)
+            token_add(r, &n, ' ');
+        if (!token_read(r, &n))
+            return false;
+        second = i == 0 ? r->p : second;
+    }
+    r->p = second;
     r->token[n] = '\0';
-    return n > 0 || !r->whole;
+    return true;
+}
+
+bool token_next(struct token_reader *r)
+{
+    if (r->form.n_ngrams == 0)
+        return token_join(r, 1);
+    for (; r->which < r->form.n_ngrams; r->which++, r->p = r->first)
+        if (token_join(r, r->form.ngrams[r->which]))
+            return true;
+    return false;
 }

@@ -1,6 +1,9 @@
-/* tokens - splits a text into tokens, as Keras's TextVectorization does. Inside of lib/data. Pure.
+/* tokens - splits a text into tokens, and joins neighbours to n-grams, as Keras's TextVectorization does. Inside of
+ * lib/data. Pure.
  *
  *     lower_and_strip_punctuation, whitespace:   "Don't panic, Zoë!"  ->  dont panic zoë
+ *
+ *     with ngrams [1, 2]:   dont, panic, zoë, dont panic, panic zoë
  *
  * Letters outside of ASCII keep their case, and only ASCII white space separates, as in Keras.
  */
@@ -15,6 +18,8 @@ enum { TOKEN_MAX = VOCABULARY_WORD_MAX }; /* bytes */
 
 struct token_reader {
     const unsigned char *p, *end; /* what is left */
+    const unsigned char *first;   /* n-grams: where the text begins */
+    size_t which;                 /* of the lengths of n-grams */
     bool doubled;                 /* a quote is two of them, as in a quoted field of csv */
     struct text_form form;
     char token[TOKEN_MAX + 1]; /* the last one */

@@ -27,6 +27,7 @@ static const struct field CSV_COLUMN[] = {
     { "standardize", FIELD_CHOICE, .names = TEXT_STANDARDIZE_NAMES, .nnames = STANDARDIZE_COUNT,
       .nworking = STANDARDIZE_COUNT, .help = "" },
     { "split", FIELD_CHOICE, .names = TEXT_SPLIT_NAMES, .nnames = SPLIT_COUNT, .nworking = SPLIT_COUNT, .help = "" },
+    { "ngrams", FIELD_ANY, .help = "" },
     { "shape", FIELD_LIST, .help = "" },
     { "parts", FIELD_LIST, .help = "" },
     { "format", FIELD_STRING, .help = "" },
@@ -72,6 +73,7 @@ static const struct {
     { "outputSequenceLength", 1u << CSV_TEXT, NUMBERS },
     { "standardize", 1u << CSV_TEXT, 0 },
     { "split", 1u << CSV_TEXT, 0 },
+    { "ngrams", 1u << CSV_TEXT, 0 },
     { "shape", NUMBERS, 0 },
     { "parts", 1u << CSV_DATE, 0 },
     { "format", 1u << CSV_DATE, 0 },
@@ -306,6 +308,31 @@ static int check_date(const struct checked_column *c, struct err *e)
     return 0;
 }
 
+/* As of Keras's TextVectorization; without a length twice. */
+static int check_ngrams(const struct checked_column *c, struct err *e)
+{
+    struct node ngrams = node_get(c->n, "ngrams");
+    unsigned seen = 0;
+    int64_t n;
+    if (!node_present(&ngrams))
+        return 0;
+    if (!json_is_integer(ngrams.v) && !json_is_array(ngrams.v))
+        return node_error(&ngrams, e, "must be a number, such as 2 for words and pairs of words, or a list of numbers");
+    if (json_is_array(ngrams.v) && node_size(&ngrams) == 0)
+        return node_error(&ngrams, e, "names no length; remove it for words that stand alone");
+    if (json_is_integer(ngrams.v) && node_i64(&ngrams, 1, NGRAM_MAX, &n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < node_size(&ngrams); i++) {
+        struct node item = node_item(&ngrams, i);
+        if (node_i64(&item, 1, NGRAM_MAX, &n, e) < 0)
+            return -1;
+        if ((seen >> n & 1) != 0)
+            return node_error(&item, e, "the length %lld is named twice", (long long)n);
+        seen |= 1u << n;
+    }
+    return 0;
+}
+
 /* Only the numbers of tokens have a length. */
 static int check_text(const struct checked_column *c, struct err *e)
 {
@@ -354,7 +381,7 @@ static int check_csv_column(const struct data_spec *d, const struct node *n, str
     if (check_belongs(&c, e) < 0 || check_bins(&c, e) < 0 || check_vocabulary(&c, e) < 0 || check_label(&c, e) < 0 ||
         check_encoding(&c, e) < 0 || check_missing(&c, e) < 0 || check_date(&c, e) < 0 || check_list(&c, e) < 0)
         return -1;
-    return check_text(&c, e);
+    return check_ngrams(&c, e) < 0 ? -1 : check_text(&c, e);
 }
 
 /* What files of texts have. */

@@ -102,7 +102,7 @@ static const struct field ROWS[] = {
               "`int`, the word's "
               "number; with `numOovIndices: 1` other words count as the first one, 0; with `numBins` instead of a "
               "vocabulary words are hashed, as by Keras's `Hashing`), date (with `parts` and "
-              "`format`) and text (with a `vocabulary` and `outputSequenceLength`, as Keras's `TextVectorization`). "
+              "`format`) and text (with a `vocabulary`, `outputSequenceLength` and `ngrams`, as Keras's `TextVectorization`). "
               "float and int with `binBoundaries` or `numBins`, and `encoding`, are ranges, as of Keras's "
               "`Discretization`. "
               "jsonl: `product.category` is a key of the object `product`, and `shape` describes a list of numbers. "

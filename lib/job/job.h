@@ -116,9 +116,12 @@ enum text_standardize {
 };
 enum text_split { SPLIT_WHITESPACE, SPLIT_CHARACTER, SPLIT_COUNT };
 extern const char *const TEXT_STANDARDIZE_NAMES[STANDARDIZE_COUNT], *const TEXT_SPLIT_NAMES[SPLIT_COUNT];
+enum { NGRAM_MAX = 10 }; /* tokens of an n-gram */
 struct text_form {
     enum text_standardize standardize;
     enum text_split split;
+    size_t n_ngrams;                 /* 0: tokens stand alone */
+    unsigned char ngrams[NGRAM_MAX]; /* the lengths of n-grams, each once, in this order */
 };
 /* Numbers of hashed words; those that one_hot may make of an example; ranges of numbers that are learned, and that a
  * job lists. */

@@ -35,12 +35,17 @@ FORMS = {
     "multi-hot": {"encoding": "multi_hot"},
     "multi-hot-max-tokens": {"encoding": "multi_hot", "maxTokens": 7},
     "count": {"encoding": "count", "split": "character"},
+    "ngrams": {"outputSequenceLength": 14, "ngrams": 2},
+    "ngrams-in-another-order": {"encoding": "count", "ngrams": [3, 1], "maxTokens": 20},
+    "ngrams-of-characters": {"encoding": "multi_hot", "ngrams": [2], "split": "character", "standardize": "none", "maxTokens": 30},
 }
 
 
 def keras_layer(form):
     standardize = form.get("standardize", "lower_and_strip_punctuation")
+    ngrams = form.get("ngrams")
     return keras.layers.TextVectorization(
+        ngrams=tuple(ngrams) if isinstance(ngrams, list) else ngrams,
         max_tokens=form.get("maxTokens"), standardize=None if standardize == "none" else standardize,
         split=form.get("split", "whitespace"), output_mode=form.get("encoding", "int"),
         output_sequence_length=form.get("outputSequenceLength"))

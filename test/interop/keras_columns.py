@@ -70,6 +70,12 @@ CASES = {
         "columns: [{name: a, type: text, vocabulary: [dog., '[UNK]', the, dog], standardize: lower, encoding: count}, "
         "{name: b, type: text, vocabulary: [The, dog, DOG], standardize: strip_punctuation, outputSequenceLength: 3}]",
         ["a", "b", "y"], rows(TEXTS, TEXTS[::-1], number)),
+    "n-grams": (
+        HIDDEN, "mse",
+        "columns: [{name: a, type: text, vocabulary: auto, ngrams: 2, encoding: count}, "
+        "{name: b, type: text, vocabulary: auto, maxTokens: 9, ngrams: [3, 1], encoding: multi_hot}, "
+        "{name: c, type: text, vocabulary: auto, ngrams: [2], split: character, outputSequenceLength: 7}]",
+        ["a", "b", "c", "y"], rows(TEXTS, TEXTS[::-1], TEXTS, number)),
     "one number of a category": (
         NUMBER, "mse", "columns: [{name: city, type: category, vocabulary: ['[UNK]', b, a], numOovIndices: 1, encoding: int}]",
         ["city", "y"], rows(CITIES, number)),
