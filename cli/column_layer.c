@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "data/tokens.h"
 #include "data/vocabulary.h"
 #include "job/job.h"
 
@@ -75,15 +76,39 @@ static char *unknown_token(const json_t *words)
     return TAKE(token);
 }
 
+bool column_is_weighed(const json_t *item)
+{
+    return str_eq(encoding_of(item), COLUMN_ENCODING_NAMES[COLUMN_TF_IDF]);
+}
+
+/* tf_idf: the weights of all numbers. That of other words is listed, so the vocabulary begins with their token. */
+static void put_weights(const json_t *item, bool is_text, bool oov, const char *unknown, json_t *config)
+{
+    auto_free float *weights = NULL;
+    json_t *list = json_array();
+    size_t n;
+    weights =
+        vocabulary_weights(json_object_get(item, "vocabulary"), json_object_get(item, "idfWeights"), is_text, oov, &n);
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_real((double)weights[i]));
+    if (oov)
+        json_array_insert_new(json_object_get(config, "vocabulary"), 0, json_string(unknown));
+    json_object_set_new(config, "idf_weights", list);
+}
+
 static json_t *text_config(const json_t *item)
 {
     const char *standardize = column_text(item, "standardize", TEXT_STANDARDIZE_NAMES[0]);
     bool none = str_eq(standardize, TEXT_STANDARDIZE_NAMES[STANDARDIZE_NONE]);
     json_t *ngrams = json_object_get(item, "ngrams");
     json_t *length = column_is_int(item) ? json_integer(number_of(item, "outputSequenceLength")) : json_null();
-    return json_pack("{s:s?, s:O?, s:s, s:s, s:o, s:o}", "standardize", none ? NULL : standardize, "ngrams", ngrams,
-                     "split", column_text(item, "split", TEXT_SPLIT_NAMES[0]), "output_mode", encoding_of(item),
-                     "output_sequence_length", length, "vocabulary", words_json(item, true));
+    json_t *config =
+        json_pack("{s:s?, s:O?, s:s, s:s, s:o, s:o}", "standardize", none ? NULL : standardize, "ngrams", ngrams,
+                  "split", column_text(item, "split", TEXT_SPLIT_NAMES[0]), "output_mode", encoding_of(item),
+                  "output_sequence_length", length, "vocabulary", words_json(item, true));
+    if (column_is_weighed(item))
+        put_weights(item, true, true, TOKEN_UNKNOWN, config);
+    return config;
 }
 
 static int64_t text_width(const json_t *item)
@@ -96,8 +121,12 @@ static json_t *lookup_config(const json_t *item)
 {
     json_t *words = words_json(item, false);
     auto_free char *unknown = unknown_token(words);
-    return json_pack("{s:I, s:n, s:s, s:s, s:o}", "num_oov_indices", (json_int_t)number_of(item, "numOovIndices"),
-                     "mask_token", "oov_token", unknown, "output_mode", encoding_of(item), "vocabulary", words);
+    json_int_t oov = number_of(item, "numOovIndices");
+    json_t *config = json_pack("{s:I, s:n, s:s, s:s, s:o}", "num_oov_indices", oov, "mask_token", "oov_token", unknown,
+                               "output_mode", encoding_of(item), "vocabulary", words);
+    if (column_is_weighed(item))
+        put_weights(item, false, oov > 0, unknown, config);
+    return config;
 }
 
 static int64_t lookup_width(const json_t *item)

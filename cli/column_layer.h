@@ -18,8 +18,9 @@ struct column_layer {
 };
 /* The first row of the column's type whose field the column has; NULL: Keras has no layer for it. */
 const struct column_layer *column_layer_of(const json_t *item);
-int64_t column_width(const json_t *item); /* numbers of an example */
-bool column_is_int(const json_t *item);   /* its encoding */
+int64_t column_width(const json_t *item);   /* numbers of an example */
+bool column_is_int(const json_t *item);     /* its encoding */
+bool column_is_weighed(const json_t *item); /* tf_idf: the layer has `idf_weights`, and its values are float32 */
 /* Its words or ranges are not known: training learns them, and writes them into the job. */
 bool column_is_open(const json_t *item);
 /* Among the words of a text is "", which Keras refuses: it is the end of a text. */

@@ -105,6 +105,17 @@ static int add_group(struct h5_writer *w, const char *within, const char *name, 
     return h5_writer_group(w, group, e) < 0 ? -1 : h5_writer_attribute(w, group, "name", name, e);
 }
 
+static int add_weights(struct h5_writer *w, const char *within, const json_t *weights, struct err *e)
+{
+    size_t n = json_array_size(weights);
+    auto_free char *path = xasprintf("%svars/idf_weights", within);
+    auto_free float *v = xcalloc(n + 1, sizeof(*v));
+    const struct shape shape = shape_of(1, (int64_t[]){ (int64_t)n });
+    for (size_t i = 0; i < n; i++)
+        v[i] = (float)json_number_value(json_array_get(weights, i));
+    return json_is_array(weights) ? h5_writer_floats(w, path, &shape, v, e) : 0;
+}
+
 /* The groups around those of the trained model, and of the layers before it. */
 static int add_outer_groups(struct h5_writer *w, const struct preprocessing *p, struct err *e)
 {
@@ -112,7 +123,8 @@ static int add_outer_groups(struct h5_writer *w, const struct preprocessing *p, 
         return -1;
     for (size_t i = 0; i < p->groups.n; i++) {
         auto_free char *within = xasprintf("%s/", p->groups.items[i]);
-        if (add_group(w, within, p->names.items[i], e) < 0)
+        if (add_group(w, within, p->names.items[i], e) < 0 ||
+            add_weights(w, within, json_array_get(p->weights, i), e) < 0)
             return -1;
     }
     return 0;

@@ -14,6 +14,7 @@
 void preprocessing_fini(struct preprocessing *p)
 {
     json_decref(p->json);
+    json_decref(p->weights);
     free(p->model_group);
     strlist_fini(&p->groups);
     strlist_fini(&p->names);
@@ -247,6 +248,11 @@ static void add_inputs(struct outer_model *o)
     }
 }
 
+static const char *output_of(const struct feature *f)
+{
+    return column_is_weighed(f->item) ? "float32" : f->as->output;
+}
+
 static void add_column_layer(struct outer_model *o, struct feature *f)
 {
     auto_free char *name = xasprintf("%s_%s", f->input, f->as->suffix);
@@ -258,7 +264,7 @@ static void add_column_layer(struct outer_model *o, struct feature *f)
     auto_free char *inner = f->tensor, *row = xasprintf("%s_row", f->input);
     f->tensor = take_name(o, row);
     add_layer(o, "Reshape", f->tensor, json_pack("{s:[I]}", "target_shape", (json_int_t)f->width),
-              call_json(tensor_json(inner, f->width, f->as->output)));
+              call_json(tensor_json(inner, f->width, output_of(f))));
 }
 
 static void add_column_layers(struct outer_model *o)
@@ -278,7 +284,7 @@ static void add_concatenations(struct outer_model *o)
 {
     for (size_t i = 0; i < o->nports; i++) {
         struct port_part *port = &o->ports[i];
-        port->dtype = port->n == 1 ? port->from[0]->as->output : "float32";
+        port->dtype = port->n == 1 ? output_of(port->from[0]) : "float32";
         if (port->n == 1) {
             port->tensor = xstrdup(port->from[0]->tensor);
             continue;
@@ -286,7 +292,7 @@ static void add_concatenations(struct outer_model *o)
         json_t *parts = json_array();
         for (size_t k = 0; k < port->n; k++)
             json_array_append_new(parts,
-                                  tensor_json(port->from[k]->tensor, port->from[k]->width, port->from[k]->as->output));
+                                  tensor_json(port->from[k]->tensor, port->from[k]->width, output_of(port->from[k])));
         auto_free char *name = xasprintf("%s_row", model_input(o->trained->model, i)->name);
         port->tensor = take_name(o, name);
         add_layer(o, "Concatenate", port->tensor, json_pack("{s:i}", "axis", -1), call_json(parts));
@@ -354,10 +360,18 @@ static char *snake_case(const char *class_name)
     return xstrdup(name.data);
 }
 
+static void add_group(const char *group, const char *name, const json_t *weights, struct preprocessing *ret)
+{
+    strlist_add(&ret->groups, group);
+    strlist_add(&ret->names, name);
+    json_array_append_new(ret->weights, weights != NULL ? json_incref((json_t *)(uintptr_t)weights) : json_null());
+}
+
 /* As Keras's saving_lib names them: by class, counted. */
 static void name_groups(const struct outer_model *o, const char *model, struct preprocessing *ret)
 {
     AUTO_FINI(map) used = { 0 };
+    ret->weights = json_array();
     for (size_t i = 0; i < json_array_size(o->layers); i++) {
         const json_t *layer = json_array_get(o->layers, i);
         const char *name = column_text(layer, "name", ""), *class_name = column_text(layer, "class_name", "");
@@ -366,12 +380,11 @@ static void name_groups(const struct outer_model *o, const char *model, struct p
         auto_free char *group =
             count == 0 ? xasprintf("layers/%s", base) : xasprintf("layers/%s_%zu", base, (size_t)count);
         (void)map_put(&used, base, (void *)(count + 1)); /* NOLINT: a number in a pointer */
-        strlist_add(&ret->groups, group);
-        strlist_add(&ret->names, name);
+        const json_t *weights = json_at(layer, "config.idf_weights");
+        add_group(group, name, weights, ret);
         if (str_eq(class_name, "TextVectorization")) {
             auto_free char *lookup = xasprintf("%s/_lookup_layer", group);
-            strlist_add(&ret->groups, lookup);
-            strlist_add(&ret->names, "string_lookup");
+            add_group(lookup, "string_lookup", weights, ret);
         }
         if (str_eq(name, model))
             ret->model_group = TAKE(group);

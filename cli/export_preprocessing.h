@@ -13,6 +13,7 @@ struct preprocessing {
     char *model_group;     /* of the trained model in model.weights.h5: "layers/functional" */
     struct strlist groups; /* of the other layers, and their names, one for each group */
     struct strlist names;
+    json_t *weights; /* for each group a list, the `idf_weights` of its layer, or null; owned */
 };
 void preprocessing_fini(struct preprocessing *p);
 DEFINE_AUTO_FINI(preprocessing, preprocessing_fini);

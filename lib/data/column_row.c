@@ -17,8 +17,10 @@ static void put_tokens(const struct data_column *c, const struct text_field *tex
         if (c->encoding == COLUMN_INT_ENCODING)
             x[i] = (float)number;
         else
-            x[number] = c->encoding == COLUMN_COUNT ? x[number] + 1 : 1;
+            x[number] = c->encoding == COLUMN_MULTI_HOT ? 1 : x[number] + 1;
     }
+    for (size_t i = 0; c->encoding == COLUMN_TF_IDF && i < c->count; i++)
+        x[i] *= c->idf[i];
 }
 
 void column_row_put_number(const struct data_column *c, size_t i, double number, struct column_row *row)
@@ -39,9 +41,9 @@ static void put_feature(const struct data_column *c, const struct column_value *
         put_tokens(c, &v->text, x);
         return;
     }
-    if (c->encoding == COLUMN_ONE_HOT) {
+    if (c->encoding != COLUMN_INT_ENCODING) {
         memset(x, 0, c->count * sizeof(*x));
-        x[(size_t)number] = 1;
+        x[(size_t)number] = c->encoding == COLUMN_TF_IDF ? c->idf[(size_t)number] : 1;
         return;
     }
     if (c->type == COLUMN_DATE) {

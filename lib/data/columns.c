@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "codec/farmhash.h"
 #include "job/tfrecord_columns.h"
 
 enum { LIST_TEXT = 400 }; /* of names in a message */
@@ -16,6 +15,7 @@ void columns_fini(struct data_columns *c)
         free(c->c[i].format);
         free(c->c[i].fallback_text);
         free(c->c[i].bounds);
+        free(c->c[i].idf);
         map_fini(&c->c[i].vocabulary);
     }
     free(c->c);
@@ -27,34 +27,6 @@ bool column_learns(const struct data_column *c)
 {
     return c->used &&
            (c->learns_words || c->learns_bins > 0 || (data_missing_is_learned(c->missing) && !c->has_default));
-}
-
-bool column_is_binned(const struct data_column *c)
-{
-    return c->n_bounds > 0 || c->learns_bins > 0;
-}
-
-int64_t column_hashed_word(const struct data_column *c, const void *word, size_t n)
-{
-    return (int64_t)(farmhash_fingerprint64(word, n) % c->hash_bins);
-}
-
-int64_t column_word(const struct data_column *c, const char *word)
-{
-    if (c->hash_bins > 0)
-        return column_hashed_word(c, word, strlen(word));
-    int64_t place = (int64_t)(intptr_t)map_get(&c->vocabulary, word) - 1;
-    return place < 0 ? -1 : place + (int64_t)(c->mask + c->oov);
-}
-
-size_t column_words(const struct data_column *c)
-{
-    bool known = (c->type == COLUMN_CATEGORY || c->type == COLUMN_TEXT) && !c->learns_words;
-    if (c->hash_bins > 0)
-        return c->hash_bins;
-    if (c->n_bounds > 0)
-        return c->n_bounds + 1;
-    return known ? c->mask + c->oov + c->vocabulary.n : 0;
 }
 
 static int64_t find_column(const struct data_columns *c, const char *name)

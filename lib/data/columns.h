@@ -36,6 +36,7 @@ struct data_column {
     size_t max_tokens;     /* the numbers of words that it then has at most; 0: no limit */
     enum column_encoding encoding;
     bool encoded;     /* the job has chosen it */
+    float *idf;       /* tf_idf: the weights of its numbers; NULL: that of the data, and not known yet */
     size_t oov;       /* other words are the number before those of the vocabulary; 0: they are errors */
     size_t hash_bins; /* category: without a vocabulary, words have the numbers of their hashes, below this; or 0 */
     double *bounds;   /* float, int: of `n_bounds` + 1 ranges whose numbers stand for the values */

@@ -190,6 +190,15 @@ static int read_text(const struct node *n, struct data_column *c, struct err *e)
     return read_ngrams(n, &c->text, e);
 }
 
+/* tf_idf: lib/job has checked that there is one for each word. */
+static void read_weights(const struct node *n, struct data_column *c)
+{
+    struct node words = node_get(n, "vocabulary"), weights = node_get(n, "idfWeights");
+    size_t ignored;
+    if (c->encoding == COLUMN_TF_IDF && !c->learns_words)
+        c->idf = vocabulary_weights(words.v, weights.v, c->type == COLUMN_TEXT, c->oov > 0, &ignored);
+}
+
 /* date: the numbers, and how it is written. */
 static int read_date(const struct node *n, struct data_column *c, struct err *e)
 {
@@ -254,5 +263,7 @@ int column_read_csv(const struct node *n, struct data_column *c, struct err *e)
         (number && read_bins(n, c, e) < 0) || (c->type == COLUMN_DATE && read_date(n, c, e) < 0) ||
         (c->type == COLUMN_TEXT && read_text(n, c, e) < 0) || column_read_default(n, c, e) < 0)
         return -1;
+    if (words)
+        read_weights(n, c);
     return read_missing(n, c, e);
 }

@@ -3,6 +3,7 @@
 #include "data/csv_learn.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "data/bins.h"
@@ -14,6 +15,9 @@ struct learner { /* of a column */
     const struct data_column *column;
     struct bins_learner *bins; /* NULL: it learns no boundaries */
     struct map counts;         /* text -> how often; words, and values for the mode */
+    struct map documents;      /* tf_idf, text: token -> in how many texts it is, and which was the last one */
+    struct map last;
+    int64_t ndocuments;
     double sum;
     int64_t n, missing;
 };
@@ -29,6 +33,7 @@ void learned_columns_fini(struct learned_columns *l)
         free(l->c[i].name);
         free(l->c[i].fill);
         strlist_fini(&l->c[i].words);
+        free(l->c[i].weights);
         free(l->c[i].bounds);
     }
     free(l->c);
@@ -69,15 +74,40 @@ static int count_text(struct learner *l, const struct csv_place *place, const ch
     return 0;
 }
 
+/* The last text has the token. */
+static void count_document(struct learner *l, const char *token)
+{
+    if (l->column->encoding != COLUMN_TF_IDF || (intptr_t)map_get(&l->last, token) == (intptr_t)l->ndocuments)
+        return;
+    map_put(&l->last, token, (void *)(intptr_t)l->ndocuments);
+    map_put(&l->documents, token, (void *)((intptr_t)map_get(&l->documents, token) + 1));
+}
+
+/* The default of a text is a text, too, but its words are not of the data. */
+static void take_default(struct learner *l)
+{
+    const char *text = l->column->fallback_text;
+    const unsigned char *p = (const unsigned char *)text;
+    if (text == NULL)
+        return;
+    struct token_reader tokens = token_reader(&(struct text_field){ .p = p, .end = p + strlen(text) }, l->column->text);
+    l->ndocuments++;
+    while (token_next(&tokens))
+        if (tokens.whole)
+            count_document(l, tokens.token);
+}
+
 static int take_tokens(struct learner *l, const struct csv_place *place, const struct text_field *raw, struct err *e)
 {
     struct token_reader tokens = token_reader(raw, l->column->text);
+    l->ndocuments++;
     while (token_next(&tokens)) {
         if (!tokens.whole || str_eq(tokens.token, TOKEN_UNKNOWN))
             continue;
         l->n++;
         if (count_text(l, place, tokens.token, e) < 0)
             return -1;
+        count_document(l, tokens.token);
     }
     return 0;
 }
@@ -118,6 +148,7 @@ static int take_field(struct learner *l, const struct csv_dialect *d, const stru
     enum csv_found found = csv_value(d, place, &field, &v);
     if (found == CSV_MISSING) {
         l->missing++;
+        take_default(l);
         return 0;
     }
     if (found == CSV_NO_VALUE && !l->column->learns_words)
@@ -190,10 +221,36 @@ static const char *mode_of(const struct learner *l)
     return best->key;
 }
 
-static void describe(struct learner *l, struct learned_column *ret)
+static void learn_fill(const struct learner *l, struct learned_column *ret)
 {
     const struct data_column *c = l->column;
     char number[32];
+    if (!data_missing_is_learned(c->missing) || c->has_default)
+        return;
+    ret->fill_is_number = column_is_number(c);
+    ret->fill = xstrdup(c->missing == MISSING_MODE ? mode_of(l) : str_double(l->sum / (double)l->n, number));
+    ret->fill_number = ret->fill_is_number ? strtod(ret->fill, NULL) : 0;
+}
+
+/* As Keras's adapt() computes them: a row is a document. One whose value is missing has the mode. */
+static void learn_weights(const struct learner *l, struct learned_column *ret)
+{
+    bool is_text = l->column->type == COLUMN_TEXT;
+    int64_t filled = ret->fill != NULL ? l->missing : 0, all = is_text ? l->ndocuments : l->n + filled;
+    if (l->column->encoding != COLUMN_TF_IDF || !ret->has_words)
+        return;
+    ret->weights = xcalloc(ret->words.n, sizeof(*ret->weights));
+    for (size_t i = 0; i < ret->words.n; i++) {
+        const char *word = ret->words.items[i];
+        int64_t with = (intptr_t)map_get(is_text ? &l->documents : &l->counts, word);
+        with += str_eq(ret->fill, word) ? filled : 0;
+        ret->weights[i] = (float)log(1 + (double)all / (double)(1 + with));
+    }
+}
+
+static void describe(struct learner *l, struct learned_column *ret)
+{
+    const struct data_column *c = l->column;
     *ret = (struct learned_column){ .name = xstrdup(c->name),
                                     .has_words = c->learns_words,
                                     .is_text = c->type == COLUMN_TEXT,
@@ -205,11 +262,8 @@ static void describe(struct learner *l, struct learned_column *ret)
     ret->found = ret->words.n;
     if (l->bins != NULL)
         ret->n_bounds = bins_finish(l->bins, c->learns_bins, &ret->bounds);
-    if (!data_missing_is_learned(c->missing) || c->has_default)
-        return;
-    ret->fill_is_number = column_is_number(c);
-    ret->fill = xstrdup(c->missing == MISSING_MODE ? mode_of(l) : str_double(l->sum / (double)l->n, number));
-    ret->fill_number = ret->fill_is_number ? strtod(ret->fill, NULL) : 0;
+    learn_fill(l, ret);
+    learn_weights(l, ret);
 }
 
 static int finish(const struct data_place *at, const struct learning *learning, size_t asked,
@@ -264,6 +318,8 @@ static int learn_files(const struct data_place *at, const struct data_files *fil
     int rc = learn(at, files, &layout, of, ret, e);
     for (size_t i = 0; i < layout.columns.n; i++) {
         map_fini(&of[i].counts);
+        map_fini(&of[i].documents);
+        map_fini(&of[i].last);
         if (of[i].bins != NULL)
             bins_fini(of[i].bins);
         free(of[i].bins);

@@ -1,6 +1,6 @@
-/* csv_learn - what a csv data set leaves to its rows: the words of a column (vocabulary: auto), the boundaries of
- * its ranges (numBins of a number), and the value that stands for a missing one (missing: mean or mode). Inside of
- * lib/data. A pass over all rows; the result depends only on them.
+/* csv_learn - what a csv data set leaves to its rows: the words of a column (vocabulary: auto) and their weights, the
+ * boundaries of its ranges (numBins of a number), and the value that stands for a missing one (missing: mean or mode).
+ * Inside of lib/data. A pass over all rows; the result depends only on them.
  */
 #ifndef TRAINYARD_DATA_CSV_LEARN_H
 #define TRAINYARD_DATA_CSV_LEARN_H
@@ -14,13 +14,15 @@ struct learned_column {
     bool has_words;
     bool is_text;
     struct strlist words; /* of a category in the order of their bytes; of a text the most frequent first */
+    float *weights;       /* tf_idf: of the words; NULL: it has none */
     double *bounds;       /* of the ranges of a number; NULL: it learns none */
     size_t n_bounds;
     size_t others;            /* numbers that are not those of words: of a text's padding, of all other words */
     size_t found;             /* words of the data, as many as maxTokens keeps */
     bool kept;                /* they are those of an earlier run, not of the data */
     const json_t *kept_words; /* as its job lists them, borrowed; NULL: they are those of the data */
-    char *fill;               /* as a field of the column; NULL: a missing value is not replaced */
+    const json_t *kept_weights;
+    char *fill; /* as a field of the column; NULL: a missing value is not replaced */
     bool fill_is_number;
     double fill_number;
     enum data_missing how; /* mean or mode */

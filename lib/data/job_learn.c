@@ -108,12 +108,14 @@ static int check_kept_words(const struct job *j, const struct learned_column *c,
 
 static int keep_words(const struct job *j, const struct job *run, struct learned_columns *learned, struct err *e)
 {
-    AUTO_FINI(map) of_run = { 0 };
+    AUTO_FINI(map) of_run = { 0 }, weights_of_run = { 0 };
     index_lists(run->doc, "vocabulary", &of_run);
+    index_lists(run->doc, "idfWeights", &weights_of_run);
     for (size_t i = 0; i < learned->n; i++) {
         struct learned_column *c = &learned->c[i];
         const json_t *words = c->has_words ? map_get(&of_run, c->name) : NULL;
-        if (words == NULL)
+        c->kept_weights = c->weights != NULL ? map_get(&weights_of_run, c->name) : NULL;
+        if (words == NULL || (c->weights != NULL && c->kept_weights == NULL)) /* the run had another encoding */
             continue;
         keep_words_of(c, words);
         if (check_kept_words(j, c, e) < 0)
@@ -138,6 +140,23 @@ static void keep_bounds(const struct job *run, struct learned_columns *learned)
     }
 }
 
+static json_t *number_of(double v)
+{
+    return v == trunc(v) && fabs(v) < EXACT_MAX ? json_integer((json_int_t)v) : json_real(v);
+}
+
+/* Nine digits say which float it is. */
+static json_t *weights_json(const struct learned_column *c)
+{
+    char text[32];
+    json_t *list = c->kept_weights != NULL ? json_deep_copy(c->kept_weights) : json_array();
+    for (size_t i = 0; c->kept_weights == NULL && i < c->words.n; i++) {
+        str_fmt(text, sizeof(text), "%.9g", (double)c->weights[i]);
+        json_array_append_new(list, number_of(strtod(text, NULL)));
+    }
+    return list;
+}
+
 /* Those of the run as it has them, so that 1 stays a number. */
 static void put_words(json_t *item, const struct learned_column *c)
 {
@@ -146,11 +165,9 @@ static void put_words(json_t *item, const struct learned_column *c)
         json_array_append_new(list, json_string(c->words.items[i]));
     json_object_set_new(item, "vocabulary", list);
     json_object_del(item, "maxTokens");
-}
-
-static json_t *number_of(double v)
-{
-    return v == trunc(v) && fabs(v) < EXACT_MAX ? json_integer((json_int_t)v) : json_real(v);
+    if (c->weights != NULL &&
+        str_eq(json_string_value(json_object_get(item, "encoding")), COLUMN_ENCODING_NAMES[COLUMN_TF_IDF]))
+        json_object_set_new(item, "idfWeights", weights_json(c));
 }
 
 static void put_bounds(json_t *item, const struct learned_column *c)

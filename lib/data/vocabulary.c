@@ -31,3 +31,20 @@ size_t vocabulary_special(const json_t *words)
         n += str_eq(json_string_value(json_array_get(words, n)), SPECIAL[i]);
     return n;
 }
+
+float *vocabulary_weights(const json_t *words, const json_t *weights, bool is_text, bool oov, size_t *ret_n)
+{
+    size_t special = is_text ? vocabulary_special(words) : 0, n = json_array_size(weights) - special;
+    bool named = special > 0 && str_eq(json_string_value(json_array_get(words, special - 1)), TOKEN_UNKNOWN);
+    float *ret = xcalloc(n + oov, sizeof(*ret));
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        double v = json_number_value(json_array_get(weights, special + i));
+        ret[oov + i] = (float)v;
+        sum += v;
+    }
+    if (oov)
+        ret[0] = (float)(named ? json_number_value(json_array_get(weights, special - 1)) : sum / (double)MAX(n, 1));
+    *ret_n = n + oov;
+    return ret;
+}

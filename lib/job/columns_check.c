@@ -18,6 +18,7 @@ static const struct field CSV_COLUMN[] = {
       .help = "" },
     { "vocabulary", FIELD_ANY, .help = "" },
     { "maxTokens", FIELD_INT, .min = MAX_TOKENS_MIN, .max = VOCABULARY_LEARNED_MAX + 2, .help = "" },
+    { "idfWeights", FIELD_LIST, .help = "" },
     { "encoding", FIELD_CHOICE, .names = COLUMN_ENCODING_NAMES, .nnames = COLUMN_ENCODING_COUNT,
       .nworking = COLUMN_ENCODING_COUNT, .help = "" },
     { "numOovIndices", FIELD_INT, .min = 0, .max = 1, .help = "" },
@@ -66,6 +67,7 @@ static const struct {
 } BELONGS[] = {
     { "vocabulary", 1u << CSV_CATEGORY | 1u << CSV_TEXT, 0 },
     { "maxTokens", 1u << CSV_CATEGORY | 1u << CSV_TEXT, 0 },
+    { "idfWeights", 1u << CSV_CATEGORY | 1u << CSV_TEXT, 0 },
     { "encoding", NUMBERS | 1u << CSV_CATEGORY | 1u << CSV_TEXT, 0 },
     { "numBins", NUMBERS | 1u << CSV_CATEGORY, 0 },
     { "binBoundaries", NUMBERS, 0 },
@@ -81,8 +83,8 @@ static const struct {
 static const unsigned ENCODINGS[COUNT_OF(CSV_TYPES)] = {
     [CSV_FLOAT] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_ONE_HOT,
     [CSV_INT] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_ONE_HOT,
-    [CSV_CATEGORY] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_ONE_HOT,
-    [CSV_TEXT] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_MULTI_HOT | 1u << COLUMN_COUNT,
+    [CSV_CATEGORY] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_ONE_HOT | 1u << COLUMN_TF_IDF,
+    [CSV_TEXT] = 1u << COLUMN_INT_ENCODING | 1u << COLUMN_MULTI_HOT | 1u << COLUMN_COUNT | 1u << COLUMN_TF_IDF,
 };
 
 /* "category or text" */
@@ -168,13 +170,20 @@ static int check_missing(const struct checked_column *c, struct err *e)
 
 /* ---- hashed words, and numbers in ranges ---- */
 
+static bool has_encoding(const struct node *column, enum column_encoding encoding)
+{
+    return str_eq(json_string_value(json_object_get(column->v, "encoding")), COLUMN_ENCODING_NAMES[encoding]);
+}
+
 /* As of Keras's Hashing. */
 static int check_hash(const struct checked_column *c, struct node *bins, struct err *e)
 {
-    static const char *const OF_VOCABULARIES[] = { "vocabulary", "numOovIndices", "maxTokens" };
+    static const char *const OF_VOCABULARIES[] = { "vocabulary", "numOovIndices", "maxTokens", "idfWeights" };
     struct node encoding = node_get(c->n, "encoding");
-    bool one_hot = str_eq(json_string_value(encoding.v), COLUMN_ENCODING_NAMES[COLUMN_ONE_HOT]);
+    bool one_hot = has_encoding(c->n, COLUMN_ONE_HOT);
     int64_t n;
+    if (has_encoding(c->n, COLUMN_TF_IDF))
+        return node_error(&encoding, e, "hashed words have the encoding int or one_hot");
     for (size_t i = 0; i < COUNT_OF(OF_VOCABULARIES); i++) {
         struct node value = node_get(c->n, OF_VOCABULARIES[i]);
         if (node_present(&value))
@@ -279,6 +288,31 @@ static int check_max_tokens(const struct checked_column *c, const struct node *m
                : 0;
 }
 
+/* As of Keras: given with a list of words, one for each. */
+static int check_weights(const struct checked_column *c, const struct node *vocabulary, struct err *e)
+{
+    struct node weights = node_get(c->n, "idfWeights"), encoding = node_get(c->n, "encoding");
+    bool weighed = has_encoding(c->n, COLUMN_TF_IDF), learned = json_is_string(vocabulary->v);
+    double v;
+    if (node_present(&weights) && (!weighed || learned))
+        return node_error(&weights, e,
+                          weighed ? "are learned with vocabulary: auto; remove them"
+                                  : "only encoding: tf_idf has weights; remove them");
+    if (weighed && !learned && !node_present(&weights))
+        return node_error(&encoding, e, "needs 'idfWeights', a number for each word, or vocabulary: auto");
+    if (node_present(&weights) && node_size(&weights) != node_size(vocabulary))
+        return node_error(&weights, e, "has %zu numbers, and the vocabulary %zu words", node_size(&weights),
+                          node_size(vocabulary));
+    for (size_t i = 0; i < node_size(&weights); i++) {
+        struct node item = node_item(&weights, i);
+        if (node_f64(&item, &v, e) < 0)
+            return -1;
+        if (!(fabs(v) <= (double)FLT_MAX))
+            return node_error(&item, e, "%g is too large for a float", v);
+    }
+    return 0;
+}
+
 /* Words, or "auto": those of the data. */
 static int check_vocabulary(const struct checked_column *c, struct err *e)
 {
@@ -291,7 +325,7 @@ static int check_vocabulary(const struct checked_column *c, struct err *e)
         return -1;
     if (!learned && node_present(&max))
         return node_error(&max, e, "limits what vocabulary: auto learns; remove it");
-    return check_max_tokens(c, &max, e);
+    return check_max_tokens(c, &max, e) < 0 ? -1 : check_weights(c, &vocabulary, e);
 }
 
 static int check_date(const struct checked_column *c, struct err *e)
@@ -439,7 +473,7 @@ static size_t numbers_of_text(const struct node *column)
     return node_present(&length) ? (size_t)json_integer_value(length.v) : node_size(&vocabulary) + 1;
 }
 
-/* The numbers that one_hot makes of a column of category or of ranges; as far as they are known. */
+/* The numbers that one_hot or tf_idf makes of a column of category or of ranges; as far as they are known. */
 static size_t numbers_one_hot(const struct node *column)
 {
     struct node vocabulary = node_get(column, "vocabulary"), bins = node_get(column, "numBins"),
@@ -452,8 +486,7 @@ static size_t numbers_one_hot(const struct node *column)
 /* Of a column, before a category has its encoding. */
 static size_t numbers_of(const struct node *column)
 {
-    struct node encoding = node_get(column, "encoding"), type = node_get(column, "type"),
-                parts = node_get(column, "parts");
+    struct node type = node_get(column, "type"), parts = node_get(column, "parts");
     if (is_text(column))
         return numbers_of_text(column);
     struct node shape = node_get(column, "shape"), length = node_get(column, "outputSequenceLength");
@@ -462,7 +495,7 @@ static size_t numbers_of(const struct node *column)
         count *= (size_t)json_integer_value(json_array_get(shape.v, i));
     if (node_present(&shape) || node_present(&length))
         return count;
-    if (str_eq(json_string_value(encoding.v), COLUMN_ENCODING_NAMES[COLUMN_ONE_HOT]))
+    if (has_encoding(column, COLUMN_ONE_HOT) || has_encoding(column, COLUMN_TF_IDF))
         return numbers_one_hot(column);
     if (!str_eq(json_string_value(type.v), "date"))
         return 1;

@@ -97,7 +97,8 @@ enum { NA_VALUES_MAX = 1000, NA_VALUE_MAX = 255 };
     X(COLUMN_INT_ENCODING, "int")                                                                                      \
     X(COLUMN_ONE_HOT, "one_hot")                                                                                       \
     X(COLUMN_MULTI_HOT, "multi_hot")                                                                                   \
-    X(COLUMN_COUNT, "count")
+    X(COLUMN_COUNT, "count")                                                                                           \
+    X(COLUMN_TF_IDF, "tf_idf")
 enum column_encoding {
 #define X(id, name) id,
     COLUMN_ENCODINGS(X)

@@ -87,3 +87,27 @@ test_a_split_of_texts_has_all_classes() {
     printf 'another text' >"$dir/train/neg/1.txt"
     want_exit 2 trainyard run "$dir/job.yaml" --output-dir "$dir/parts" --resume --set fit.epochs=6
 }
+
+# The weights of words are those of the run: a run that is continued ends as one without a stop, also when other texts
+# would give other weights, and evaluate and predict take them from its job.yaml.
+test_weights_of_words_are_those_of_the_run() {
+    text_files "$dir/train" 0 40
+    text_files "$dir/test" 40 10
+    texts_job 'format: text, directory: train' | sed 's/^    layers: .*/    layers: [Dense: {units: 2, activation: softmax}]/
+        s/maxTokens: 40, outputSequenceLength: 12/ngrams: 2, maxTokens: 60, encoding: tf_idf/
+        s/^  fit:/    validation: {format: text, directory: test}\n  fit:/' >"$dir/job.yaml"
+    want_exit 0 trainyard run "$dir/job.yaml" --output-dir "$dir/run" || return
+    want_line 'Test accuracy: 1'
+    want_line '^ *idfWeights:' "$dir/run/job.yaml"
+    want_exit 0 trainyard evaluate "$dir/run" "$dir/test" --json || return
+    want_line "\"loss\":$(final "$dir/run" loss),"
+    want_exit 0 trainyard predict "$dir/run" "$dir/test/neg" --classes --id path -o "$dir/p.csv" || return
+    [ "$(grep -c ,neg, "$dir/p.csv")" = 10 ] || problem "$(grep -c ,neg, "$dir/p.csv") texts of 10 are neg"
+    want_exit 0 trainyard run "$dir/job.yaml" --output-dir "$dir/parts" --set fit.epochs=2 || return
+    want_exit 0 trainyard run "$dir/job.yaml" --output-dir "$dir/parts" --resume || return
+    [ -n "$(hash_of run)" ] && [ "$(hash_of run)" = "$(hash_of parts)" ] || wrong "a run in parts gives '$(hash_of parts)', not '$(hash_of run)'"
+    grep -E '^ +- [0-9.]+$' "$dir/run/job.yaml" >"$dir/weights"
+    text_files "$dir/train" 50 20
+    want_exit 0 trainyard run "$dir/job.yaml" --output-dir "$dir/run" --rebase --set fit.epochs=5 || return
+    grep -E '^ +- [0-9.]+$' "$dir/run/job.yaml" | cmp - "$dir/weights" || wrong "other texts changed the weights of the run"
+}

@@ -35,6 +35,8 @@ FORMS = {
     "multi-hot": {"encoding": "multi_hot"},
     "multi-hot-max-tokens": {"encoding": "multi_hot", "maxTokens": 7},
     "count": {"encoding": "count", "split": "character"},
+    "tf-idf": {"encoding": "tf_idf"},
+    "tf-idf-max-tokens": {"encoding": "tf_idf", "maxTokens": 7, "ngrams": 2},
     "ngrams": {"outputSequenceLength": 14, "ngrams": 2},
     "ngrams-in-another-order": {"encoding": "count", "ngrams": [3, 1], "maxTokens": 20},
     "ngrams-of-characters": {"encoding": "multi_hot", "ngrams": [2], "split": "character", "standardize": "none", "maxTokens": 30},
@@ -70,9 +72,15 @@ def flow(value):
     return json.dumps(value, ensure_ascii=False)
 
 
+def weights_of(layer):
+    return [float(f"{v:.9g}") for v in layer._lookup_layer.idf_weights.numpy()]
+
+
 def put_valid(folder, form, layer):
     column = {"name": "text", "type": "text", "vocabulary": layer.get_vocabulary(),
               **{k: v for k, v in form.items() if k != "maxTokens"}}
+    if form.get("encoding") == "tf_idf":
+        column["idfWeights"] = weights_of(layer)
     rows = layer(TEXTS).numpy()
     lines = [f"{len(TEXTS)} examples of ({rows.shape[1]},), integer labels of () up to 1"]
     lines += [" ".join(f"{v:.9g}" for v in row) + f" -> {i % 2}" for i, row in enumerate(rows)]
@@ -82,7 +90,7 @@ def put_valid(folder, form, layer):
 
 
 def put_learn(folder, form, layer):
-    """`words` is what `expected`, which is written by hand, must list; remove it then."""
+    """`words`, and `weights`, is what `expected`, which is written by hand, must list; remove it then."""
     column = {"name": "text", "type": "text", "vocabulary": "auto", **form}
     special = 2 if form.get("encoding", "int") == "int" else 1
     put_texts(folder, TEXTS)
@@ -90,6 +98,8 @@ def put_learn(folder, form, layer):
         "  model: {layers: [Dense: {units: 1}]}\n  compile: {optimizer: SGD, loss: mse}\n  fit: {epochs: 1}\n  data:\n"
         f"    train: {{format: csv, files: t.csv, label: y, columns: [{flow(column)}]}}\n")
     put(folder, "words", flow(layer.get_vocabulary()[special:]))
+    if form.get("encoding") == "tf_idf":
+        put(folder, "weights", flow(weights_of(layer)[1:]))
 
 
 if __name__ == "__main__":

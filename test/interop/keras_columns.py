@@ -76,6 +76,13 @@ CASES = {
         "{name: b, type: text, vocabulary: auto, maxTokens: 9, ngrams: [3, 1], encoding: multi_hot}, "
         "{name: c, type: text, vocabulary: auto, ngrams: [2], split: character, outputSequenceLength: 7}]",
         ["a", "b", "c", "y"], rows(TEXTS, TEXTS[::-1], TEXTS, number)),
+    "tf-idf": (
+        HIDDEN, "mse",
+        "columns: [{name: a, type: text, vocabulary: auto, encoding: tf_idf}, "
+        "{name: b, type: text, vocabulary: auto, maxTokens: 9, ngrams: 2, encoding: tf_idf}, "
+        "{name: city, type: category, vocabulary: auto, maxTokens: 4, numOovIndices: 1, encoding: tf_idf}, "
+        "{name: country, type: category, vocabulary: auto, encoding: tf_idf}]",
+        ["a", "b", "city", "country", "y"], rows(TEXTS, TEXTS[::-1], CITIES, COUNTRIES, number)),
     "one number of a category": (
         NUMBER, "mse", "columns: [{name: city, type: category, vocabulary: ['[UNK]', b, a], numOovIndices: 1, encoding: int}]",
         ["city", "y"], rows(CITIES, number)),

@@ -44,6 +44,26 @@ static const struct {
       "Concatenate input_layer_row({\"axis\":-1}) <- t_row, n\n"
       "Sequential sequential <- input_layer_row\n",
       NULL },
+    /* n-grams; the vocabulary begins with the token of other words where these have a weight */
+    { JOB(ROW(9), CSV "columns: [{name: t, type: text, vocabulary: [a, a b], ngrams: [2, 1], encoding: tf_idf, "
+                      "idfWeights: [1, 0.5]}, {name: c, type: category, vocabulary: [x, '[UNK]'], numOovIndices: 1, "
+                      "encoding: tf_idf, idfWeights: [2, 0.5]}, {name: d, type: category, vocabulary: [u, v, w], "
+                      "encoding: tf_idf, idfWeights: [3, 2, 1]}]"),
+      "t,c,d",
+      "InputLayer t({\"batch_shape\":[null,1],\"dtype\":\"string\"})\n"
+      "InputLayer c({\"batch_shape\":[null,1],\"dtype\":\"string\"})\n"
+      "InputLayer d({\"batch_shape\":[null,1],\"dtype\":\"string\"})\n"
+      "TextVectorization t_words({\"standardize\":\"lower_and_strip_punctuation\",\"ngrams\":[2,1],\"split\":"
+      "\"whitespace\",\"output_mode\":\"tf_idf\",\"output_sequence_length\":null,\"vocabulary\":[\"[UNK]\",\"a\",\"a "
+      "b\"],\"idf_weights\":[0.75,1.0,0.5]}) <- t\n"
+      "Reshape t_row({\"target_shape\":[3]}) <- t_words\n"
+      "StringLookup c_words({\"num_oov_indices\":1,\"mask_token\":null,\"oov_token\":\"[[UNK]]\",\"output_mode\":"
+      "\"tf_idf\",\"vocabulary\":[\"[[UNK]]\",\"x\",\"[UNK]\"],\"idf_weights\":[1.25,2.0,0.5]}) <- c\n"
+      "StringLookup d_words({\"num_oov_indices\":0,\"mask_token\":null,\"oov_token\":\"[UNK]\",\"output_mode\":"
+      "\"tf_idf\",\"vocabulary\":[\"u\",\"v\",\"w\"],\"idf_weights\":[3.0,2.0,1.0]}) <- d\n"
+      "Concatenate input_layer_row({\"axis\":-1}) <- t_row, c_words, d_words\n"
+      "Sequential sequential <- input_layer_row\n",
+      NULL },
     /* a column alone is the input; a name of the model is taken */
     { JOB(ROW(1), CSV "columns: [{name: sequential, type: category, vocabulary: [a], encoding: int}]"), "sequential",
       "InputLayer sequential({\"batch_shape\":[null,1],\"dtype\":\"string\"})\n"
@@ -249,6 +269,30 @@ START_TEST(hashed_words_and_ranges_have_layers)
 }
 END_TEST
 
+/* Keras reads them from the groups of both layers of a text. */
+START_TEST(weights_of_words_have_groups)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(prepared) in = { .job = NULL };
+    AUTO_FINI(preprocessing) p = { 0 };
+    AUTO_FINI(buf) lists = BUF_INIT;
+    prepare(JOB(ROW(4), CSV "columns: [{name: t, type: text, vocabulary: [a], encoding: tf_idf, idfWeights: [2]}, "
+                            "{name: d, type: category, vocabulary: [u, v], encoding: tf_idf, idfWeights: [3, 1]}]"),
+            "t,d", &in);
+    ck_ok_e(make(&in, &p, &e));
+    ck_assert_uint_eq(json_array_size(p.weights), p.groups.n);
+    for (size_t i = 0; i < p.groups.n; i++) {
+        buf_printf(&lists, "%s ", p.groups.items[i]);
+        json_emit(json_array_get(p.weights, i), &lists);
+        buf_char(&lists, '\n');
+    }
+    ck_assert_str_eq(lists.data, "layers/input_layer null\nlayers/input_layer_1 null\n"
+                                 "layers/text_vectorization [2.0,2.0]\n"
+                                 "layers/text_vectorization/_lookup_layer [2.0,2.0]\nlayers/reshape null\n"
+                                 "layers/string_lookup [3.0,1.0]\nlayers/concatenate null\nlayers/sequential null\n");
+}
+END_TEST
+
 /* Where Keras looks for the trained model's weights, and what the whole model returns. */
 START_TEST(the_model_is_a_layer)
 {
@@ -281,6 +325,7 @@ Suite *test_suite(void)
     suite_add_tcase(s, t);
     tcase_add_loop_test(t, the_layers_of_columns, 0, COUNT_OF(CASES));
     tcase_add_test(t, hashed_words_and_ranges_have_layers);
+    tcase_add_test(t, weights_of_words_have_groups);
     tcase_add_test(t, the_model_is_a_layer);
     return s;
 }
