@@ -137,8 +137,8 @@ static int64_t lookup_width(const json_t *item)
 
 static json_t *hash_config(const json_t *item)
 {
-    return json_pack("{s:I, s:s}", "num_bins", (json_int_t)number_of(item, "numBins"), "output_mode",
-                     encoding_of(item));
+    return json_pack("{s:I, s:s, s:O*}", "num_bins", (json_int_t)number_of(item, "numBins"), "output_mode",
+                     encoding_of(item), "salt", json_object_get(item, "salt"));
 }
 
 static int64_t hash_width(const json_t *item)

@@ -39,7 +39,9 @@ struct data_column {
     float *idf;       /* tf_idf: the weights of its numbers; NULL: that of the data, and not known yet */
     size_t oov;       /* other words are the number before those of the vocabulary; 0: they are errors */
     size_t hash_bins; /* category: without a vocabulary, words have the numbers of their hashes, below this; or 0 */
-    double *bounds;   /* float, int: of `n_bounds` + 1 ranges whose numbers stand for the values */
+    bool salted;      /* its hashes have a key */
+    uint64_t salt[2];
+    double *bounds; /* float, int: of `n_bounds` + 1 ranges whose numbers stand for the values */
     size_t n_bounds;
     size_t learns_bins;    /* as many ranges, whose boundaries are those of the data, and not known yet; or 0 */
     size_t mask;           /* text, int: 1: the number 0 is for what follows the end of a text */

@@ -27,6 +27,8 @@ static uint64_t column_hash(const struct data_column *c)
         h = hash64(&c->oov, sizeof(c->oov), h);
     if (c->hash_bins > 0)
         h = hash64(&c->hash_bins, sizeof(c->hash_bins), h);
+    if (c->salted)
+        h = hash64(c->salt, sizeof(c->salt), h);
     if (c->idf != NULL)
         h = hash64(c->idf, column_words(c) * sizeof(*c->idf), h);
     if (c->n_bounds > 0)

@@ -106,14 +106,30 @@ static int read_encoding(const struct node *n, struct data_column *c, struct err
     return 0;
 }
 
-/* As of Keras's Hashing. */
-static int read_hash(const struct node *bins, struct data_column *c, struct err *e)
+/* One number stands for both. */
+static int read_salt(const struct node *n, struct data_column *c, struct err *e)
 {
+    struct node salt = node_get(n, "salt");
+    int64_t half;
+    c->salted = node_present(&salt);
+    for (size_t i = 0; c->salted && i < COUNT_OF(c->salt); i++) {
+        struct node item = json_is_array(salt.v) ? node_item(&salt, i) : salt;
+        if (node_i64(&item, INT64_MIN, INT64_MAX, &half, e) < 0)
+            return -1;
+        c->salt[i] = (uint64_t)half;
+    }
+    return 0;
+}
+
+/* As of Keras's Hashing. */
+static int read_hash(const struct node *n, struct data_column *c, struct err *e)
+{
+    struct node bins = node_get(n, "numBins");
     int64_t count;
-    if (node_i64(bins, 1, HASH_BINS_MAX, &count, e) < 0)
+    if (node_i64(&bins, 1, HASH_BINS_MAX, &count, e) < 0)
         return -1;
     c->hash_bins = (size_t)count;
-    return 0;
+    return read_salt(n, c, e);
 }
 
 /* As of Keras's Discretization. lib/job has checked their number and order. */
@@ -259,7 +275,7 @@ int column_read_csv(const struct node *n, struct data_column *c, struct err *e)
     bool number = c->type == COLUMN_FLOAT || c->type == COLUMN_INT;
     bool hashed = c->type == COLUMN_CATEGORY && node_present(&bins);
     bool words = !hashed && (c->type == COLUMN_CATEGORY || c->type == COLUMN_TEXT);
-    if (read_encoding(n, c, e) < 0 || (words && read_words(n, c, e) < 0) || (hashed && read_hash(&bins, c, e) < 0) ||
+    if (read_encoding(n, c, e) < 0 || (words && read_words(n, c, e) < 0) || (hashed && read_hash(n, c, e) < 0) ||
         (number && read_bins(n, c, e) < 0) || (c->type == COLUMN_DATE && read_date(n, c, e) < 0) ||
         (c->type == COLUMN_TEXT && read_text(n, c, e) < 0) || column_read_default(n, c, e) < 0)
         return -1;

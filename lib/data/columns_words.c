@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "codec/farmhash.h"
+#include "codec/siphash.h"
 #include "data/columns.h"
 
 bool column_is_binned(const struct data_column *c)
@@ -11,7 +12,8 @@ bool column_is_binned(const struct data_column *c)
 
 int64_t column_hashed_word(const struct data_column *c, const void *word, size_t n)
 {
-    return (int64_t)(farmhash_fingerprint64(word, n) % c->hash_bins);
+    uint64_t hash = c->salted ? siphash(c->salt, word, n) : farmhash_fingerprint64(word, n);
+    return (int64_t)(hash % c->hash_bins);
 }
 
 int64_t column_word(const struct data_column *c, const char *word)

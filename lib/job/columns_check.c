@@ -23,6 +23,7 @@ static const struct field CSV_COLUMN[] = {
       .nworking = COLUMN_ENCODING_COUNT, .help = "" },
     { "numOovIndices", FIELD_INT, .min = 0, .max = 1, .help = "" },
     { "numBins", FIELD_INT, .min = 1, .max = HASH_BINS_MAX, .help = "" },
+    { "salt", FIELD_ANY, .help = "" },
     { "binBoundaries", FIELD_LIST, .help = "" },
     { "outputSequenceLength", FIELD_INT, .min = 1, .max = TEXT_LENGTH_MAX, .help = "" },
     { "standardize", FIELD_CHOICE, .names = TEXT_STANDARDIZE_NAMES, .nnames = STANDARDIZE_COUNT,
@@ -70,6 +71,7 @@ static const struct {
     { "idfWeights", 1u << CSV_CATEGORY | 1u << CSV_TEXT, 0 },
     { "encoding", NUMBERS | 1u << CSV_CATEGORY | 1u << CSV_TEXT, 0 },
     { "numBins", NUMBERS | 1u << CSV_CATEGORY, 0 },
+    { "salt", 1u << CSV_CATEGORY, 0 },
     { "binBoundaries", NUMBERS, 0 },
     { "numOovIndices", 1u << CSV_CATEGORY, 0 },
     { "outputSequenceLength", 1u << CSV_TEXT, NUMBERS },
@@ -175,6 +177,20 @@ static bool has_encoding(const struct node *column, enum column_encoding encodin
     return str_eq(json_string_value(json_object_get(column->v, "encoding")), COLUMN_ENCODING_NAMES[encoding]);
 }
 
+static int check_salt(const struct checked_column *c, const struct node *bins, struct err *e)
+{
+    struct node salt = node_get(c->n, "salt");
+    bool list = json_is_array(salt.v);
+    if (!node_present(&salt))
+        return 0;
+    if (!node_present(bins))
+        return node_error(&salt, e, "only hashed words have a salt; set 'numBins', or remove it");
+    bool whole = list ? node_size(&salt) == 2 : json_is_integer(salt.v);
+    for (size_t i = 0; i < node_size(&salt); i++)
+        whole = whole && json_is_integer(node_item(&salt, i).v);
+    return whole ? 0 : node_error(&salt, e, "must be an integer of 64 bits, or a list of two");
+}
+
 /* As of Keras's Hashing. */
 static int check_hash(const struct checked_column *c, struct node *bins, struct err *e)
 {
@@ -229,6 +245,8 @@ static int check_bins(const struct checked_column *c, struct err *e)
     bool number = c->type == CSV_FLOAT || c->type == CSV_INT, ranges = node_present(&bounds);
     struct node *given = ranges ? &bounds : &bins;
     int64_t ignored;
+    if (check_salt(c, &bins, e) < 0)
+        return -1;
     if (!node_present(given))
         return number && node_present(&encoding) ? node_error(&encoding, e,
                                                               "only a column of type category or text has 'encoding', "

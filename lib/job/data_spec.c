@@ -101,7 +101,7 @@ static const struct field ROWS[] = {
               "(with a `vocabulary`, a list or `auto`, and `encoding`: `one_hot`, a number 0 or 1 for each word, "
               "`tf_idf`, its weight in place of the 1, or `int`, the word's "
               "number; with `numOovIndices: 1` other words count as the first one, 0; with `numBins` instead of a "
-              "vocabulary words are hashed, as by Keras's `Hashing`), date (with `parts` and "
+              "vocabulary words are hashed, as by Keras's `Hashing`, also with its `salt`), date (with `parts` and "
               "`format`) and text (with a `vocabulary`, `outputSequenceLength` and `ngrams`, as Keras's "
               "`TextVectorization`; `idfWeights` are those of `encoding: tf_idf`). "
               "float and int with `binBoundaries` or `numBins`, and `encoding`, are ranges, as of Keras's "

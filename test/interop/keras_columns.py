@@ -83,6 +83,11 @@ CASES = {
         "{name: city, type: category, vocabulary: auto, maxTokens: 4, numOovIndices: 1, encoding: tf_idf}, "
         "{name: country, type: category, vocabulary: auto, encoding: tf_idf}]",
         ["a", "b", "city", "country", "y"], rows(TEXTS, TEXTS[::-1], CITIES, COUNTRIES, number)),
+    "salted hashes": (
+        HIDDEN, "mse",
+        "columns: [{name: city, type: category, numBins: 5, salt: 1337, encoding: one_hot}, "
+        "{name: country, type: category, numBins: 97, salt: [-3, 9], encoding: int}]",
+        ["city", "country", "y"], rows(CITIES, TEXTS, number)),
     "one number of a category": (
         NUMBER, "mse", "columns: [{name: city, type: category, vocabulary: ['[UNK]', b, a], numOovIndices: 1, encoding: int}]",
         ["city", "y"], rows(CITIES, number)),

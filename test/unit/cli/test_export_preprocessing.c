@@ -64,6 +64,16 @@ static const struct {
       "Concatenate input_layer_row({\"axis\":-1}) <- t_row, c_words, d_words\n"
       "Sequential sequential <- input_layer_row\n",
       NULL },
+    { JOB(ROW(2), CSV "columns: [{name: a, type: category, numBins: 5, salt: 7, encoding: int}, {name: b, type: "
+                      "category, numBins: 6, salt: [-1, 2], encoding: int}]"),
+      "a,b",
+      "InputLayer a({\"batch_shape\":[null,1],\"dtype\":\"string\"})\n"
+      "InputLayer b({\"batch_shape\":[null,1],\"dtype\":\"string\"})\n"
+      "Hashing a_hash({\"num_bins\":5,\"output_mode\":\"int\",\"salt\":7}) <- a\n"
+      "Hashing b_hash({\"num_bins\":6,\"output_mode\":\"int\",\"salt\":[-1,2]}) <- b\n"
+      "Concatenate input_layer_row({\"axis\":-1}) <- a_hash, b_hash\n"
+      "Sequential sequential <- input_layer_row\n",
+      NULL },
     /* a column alone is the input; a name of the model is taken */
     { JOB(ROW(1), CSV "columns: [{name: sequential, type: category, vocabulary: [a], encoding: int}]"), "sequential",
       "InputLayer sequential({\"batch_shape\":[null,1],\"dtype\":\"string\"})\n"

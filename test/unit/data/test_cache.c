@@ -425,6 +425,14 @@ START_TEST(fingerprint_changes_with_content_name_and_options)
         fingerprint_of(&p, CSV_OF_A "type: category, numBins: 10, encoding: int}]\n"),
         fingerprint_of(&p, CSV_OF_A "type: category, numBins: 11, encoding: int}]\n"),
         fingerprint_of(&p, CSV_OF_A "type: category, numBins: 11, encoding: one_hot}]\n"),
+        fingerprint_of(&p, CSV_OF_A "type: category, numBins: 10, encoding: int, salt: 0}]\n"),
+        fingerprint_of(&p, CSV_OF_A "type: category, numBins: 10, encoding: int, salt: [0, 1]}]\n"),
+        fingerprint_of(&p, CSV_OF_A "type: category, numBins: 10, encoding: int, salt: [1, 0]}]\n"),
+        fingerprint_of(&p, CSV_OF_A "type: text, vocabulary: [x, y], outputSequenceLength: 2, ngrams: 2}]\n"),
+        fingerprint_of(&p, CSV_OF_A "type: text, vocabulary: [x, y], outputSequenceLength: 2, ngrams: [2]}]\n"),
+        fingerprint_of(&p, CSV_OF_A "type: text, vocabulary: [x, y], outputSequenceLength: 2, ngrams: [2, 1]}]\n"),
+        fingerprint_of(&p, CSV_OF_A "type: text, vocabulary: [x, y], encoding: tf_idf, idfWeights: [1, 2]}]\n"),
+        fingerprint_of(&p, CSV_OF_A "type: text, vocabulary: [x, y], encoding: tf_idf, idfWeights: [1, 3]}]\n"),
         fingerprint_of(&p, CSV_OF_A "binBoundaries: [2], encoding: int}]\n"),
         fingerprint_of(&p, CSV_OF_A "binBoundaries: [2.5], encoding: int}]\n"),
         fingerprint_of(&p, CSV_OF_A "binBoundaries: [2, 3], encoding: int}]\n"),
@@ -436,6 +444,26 @@ START_TEST(fingerprint_changes_with_content_name_and_options)
     for (size_t i = 0; i < COUNT_OF(seen); i++)
         for (size_t j = 0; j < i; j++)
             ck_assert_msg(seen[i] != seen[j], "%zu and %zu", i, j);
+}
+END_TEST
+
+/* Options that say the same. */
+START_TEST(fingerprint_knows_what_options_mean)
+{
+    static const char *const SAME[][2] = {
+        { CSV_OF_A "type: text, vocabulary: [x], outputSequenceLength: 2}]\n",
+          CSV_OF_A "type: text, vocabulary: [x], outputSequenceLength: 2, ngrams: 1}]\n" },
+        { CSV_OF_A "type: text, vocabulary: [x], outputSequenceLength: 2, ngrams: 3}]\n",
+          CSV_OF_A "type: text, vocabulary: [x], outputSequenceLength: 2, ngrams: [1, 2, 3]}]\n" },
+        { CSV_OF_A "type: category, numBins: 10, encoding: int, salt: 7}]\n",
+          CSV_OF_A "type: category, numBins: 10, encoding: int, salt: [7, 7]}]\n" },
+        { CSV_OF_A "type: text, vocabulary: [x, y], encoding: tf_idf, idfWeights: [1, 2]}]\n",
+          CSV_OF_A "type: text, vocabulary: ['[UNK]', x, y], encoding: tf_idf, idfWeights: [1.5, 1, 2]}]\n" },
+    };
+    AUTO_FINI(place) p = place_new();
+    put_text(&p, "t.csv", "a,b\n1,2\n3,4\n");
+    for (size_t i = 0; i < COUNT_OF(SAME); i++)
+        ck_assert_uint_eq(fingerprint_of(&p, SAME[i][0]), fingerprint_of(&p, SAME[i][1]));
 }
 END_TEST
 
@@ -613,6 +641,7 @@ Suite *test_suite(void)
     tcase_add_test(t, another_encoding_is_another_copy);
     tcase_add_test(t, a_large_file_is_checked_once);
     tcase_add_test(t, fingerprint_changes_with_content_name_and_options);
+    tcase_add_test(t, fingerprint_knows_what_options_mean);
     tcase_add_test(t, fingerprint_knows_no_folder_time_or_compression);
     tcase_add_test(t, fingerprint_knows_no_encoding);
     tcase_add_test(t, fingerprint_of_a_large_file_samples_it);
