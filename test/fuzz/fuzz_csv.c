@@ -18,6 +18,9 @@ static const char *const SPECS[] = {
     "{format: csv, files: t, delimiter: ';', decimal: ',', thousands: '.', missing: drop}",
     ("{format: csv, files: t, label: b, columns: [{name: a, type: category, vocabulary: [x, yy, 'q\"r'], encoding: "
      "one_hot}, {name: b, type: int, default: 3}, {name: c, default: 0.5}]}"),
+    ("{format: csv, files: t, label: '', columns: [{name: a, type: text, vocabulary: [x, x yy], ngrams: [2, 1], "
+     "encoding: tf_idf, idfWeights: [1, 0.5], default: x}, {name: b, type: category, numBins: 9, salt: [1, 2], "
+     "encoding: one_hot, default: y}]}"),
 };
 
 static int keep(void *user, const void *data, size_t n, struct err *e UNUSED)
