@@ -279,6 +279,8 @@ static void plan_pass(struct planning *g)
         size_t tensor = m->heads[i].tensor, node = tensor - m->ninputs;
         extend_life(g, g->value[tensor], n);
         extend_life(g, g->value[m->nodes[node].in[0]], n);
+        if (m->heads[i].mask != TENSOR_NONE)
+            extend_life(g, g->value[m->heads[i].mask], n);
     }
     if (g->training)
         plan_gradients(g);

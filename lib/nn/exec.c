@@ -315,24 +315,31 @@ static double output_loss(struct exec *x, bool training, size_t output, const st
     const struct node_run *last = &p->nodes[h->tensor - x->m->ninputs];
     size_t cols = output_cols(h), rows = b->n * shape_elements(&h->out.shape) / cols;
     float scale = (float)h->loss_weight / (float)rows, *gradient = p->first_grad[output];
-    const float *weight = row_weights(x, b->weight, b->n, rows), *pred = x->value[h->tensor];
+    const float *pred = x->value[h->tensor];
     struct tensor y = labels_of(x, h, b->y[output]);
+    const struct loss_batch own = { .y_true = y.data,
+                                    .weight = row_weights(x, b->weight, b->n, rows),
+                                    .mask = h->mask != TENSOR_NONE ? x->value[h->mask] : NULL,
+                                    .rows = rows,
+                                    .cols = cols };
     double loss;
 
     if (last->fused) {
         const float *logits = last->op->tail == TAIL_INPUT ? last->ctx.x[0] : last->ctx.y;
         pred = last->ctx.y;
-        loss = loss_eval_fused(h->loss, &last->ctx.l->activation, y.data, logits, last->ctx.y, weight, rows, cols,
-                               scale, gradient);
+        loss = loss_eval_fused(h->loss, &last->ctx.l->activation, &own, logits, last->ctx.y, scale, gradient);
     } else {
-        loss = loss_eval(h->loss, y.data, pred, weight, rows, cols, scale, gradient);
+        loss = loss_eval(h->loss, &own, pred, scale, gradient);
     }
     loss /= (double)rows;
     if (acc != NULL) /* before backward, which takes the memory of the output */
-        metrics_add_output(
-            x->m, acc, output,
-            &(struct output_values){
-                .y_true = &y, .y_pred = pred, .weight = weight, .loss_sum = loss * (double)b->n, .n = b->n });
+        metrics_add_output(x->m, acc, output,
+                           &(struct output_values){ .y_true = &y,
+                                                    .y_pred = pred,
+                                                    .weight = own.weight,
+                                                    .mask = own.mask,
+                                                    .loss_sum = loss * (double)b->n,
+                                                    .n = b->n });
     return loss;
 }
 

@@ -10,6 +10,8 @@
 
 enum { VARIABLE_ALIGN = 16 };
 
+#define TENSOR_NONE SIZE_MAX
+
 struct model_var { /* beside the public struct variable */
     struct variable v;
     char *name;                  /* v.name */
@@ -34,6 +36,7 @@ struct model_head {
     struct named_shape out;
     char *name; /* out.name */
     size_t tensor;
+    size_t mask;       /* the tensor whose zeros are padding, for loss and metrics; TENSOR_NONE: there is none */
     struct loss *loss; /* NULL without compile, as the metrics */
     double loss_weight;
     struct metric_list *metrics;

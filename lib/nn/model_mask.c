@@ -1,11 +1,12 @@
 /* Follows the masks of Keras through a model: an Embedding with mask_zero marks the numbers that are 0 as padding,
  * layers that compute each position by itself keep the mask, and GlobalAveragePooling1D, BatchNormalization and others
- * leave padding out. A mask is known by the tensor of the numbers, which the node that needs it gets as its last input.
+ * leave padding out, and so does the loss of an output that it reaches. A mask is known by the tensor of the numbers,
+ * which the node that needs it gets as its last input.
  */
 #include "nn/layers/layer_rows.h"
 #include "nn/model_reading.h"
 
-static const size_t NO_MASK = SIZE_MAX;
+static const size_t NO_MASK = TENSOR_NONE;
 
 enum mask_rule {
     MASK_DROPPED, /* as in Keras, whose layers without masks drop them */
@@ -132,10 +133,6 @@ int reading_masks(struct model *m, const struct node *layers, struct err *e)
         if (mask_node(m, i, masks, layers, e) < 0)
             return -1;
     for (size_t i = 0; i < m->nheads; i++)
-        if (masks[m->heads[i].tensor] != NO_MASK)
-            return node_error(layers, e,
-                              "the mask of an Embedding reaches the output '%s', whose loss would leave padding out, "
-                              "which is not supported: pool over the steps, or set mask_zero to false",
-                              m->heads[i].name);
+        m->heads[i].mask = masks[m->heads[i].tensor];
     return 0;
 }

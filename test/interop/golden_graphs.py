@@ -166,6 +166,17 @@ def masked_norm():
     return keras.Model(words, L.Dense(2, name="out")(joined), name="masked_norm")
 
 
+def tagging():
+    """Outputs that a mask reaches: each has that of its own input."""
+    words, title = keras.Input((6,), dtype="int32", name="words"), keras.Input((3,), dtype="int32", name="title")
+    table = L.Embedding(8, 4, mask_zero=True, name="table")
+    steps = L.BatchNormalization(momentum=0.75, name="norm")(L.Dense(4, activation="tanh", name="dense")(table(words)))
+    tag = L.Dense(3, activation="softmax", name="tag")(steps)
+    size = L.Dense(2, name="size")(table(title))
+    known = L.Dense(1, activation="sigmoid", name="known")(L.Dropout(0.0, name="drop")(steps))
+    return keras.Model([words, title], [tag, size, known], name="tagging")
+
+
 def encoded():
     """Whole numbers that go into a table and into encodings of all modes, on their own and joined."""
     tags, kind = keras.Input((3,), dtype="int32", name="tags"), keras.Input((1,), dtype="int32", name="kind")
@@ -187,6 +198,12 @@ COMPILED = {
         "loss_weights": {"kind": 0.25, "price": 2.0},
         "metrics": {"kind": ["accuracy", "sparse_categorical_crossentropy"], "price": "mae"},
         "weighted_metrics": {"price": "mae"},
+    },
+    "tagging": {
+        "loss": {"tag": "sparse_categorical_crossentropy", "size": "mse", "known": "binary_crossentropy"},
+        "loss_weights": {"tag": 1.0, "size": 0.5, "known": 2.0},
+        "metrics": {"tag": ["accuracy", "sparse_categorical_crossentropy"], "size": ["mae", "RootMeanSquaredError"], "known": ["accuracy", "AUC"]},
+        "weighted_metrics": {"size": ["cosine_similarity"]},
     },
     "read_head": {"loss": ["mae", "categorical_crossentropy"], "metrics": [None, ["accuracy"]]},
     "one_loss": {"loss": "mse", "metrics": [["mae"], []]},
@@ -258,7 +275,9 @@ def case(make, seed):
     for name, o in zip(getattr(model, "output_names", [""]), model.outputs):
         loss = losses[name] if isinstance(losses, dict) else losses[len(y)] if isinstance(losses, list) else "mse"
         if loss.startswith("sparse"):
-            y.append(rng.integers(0, o.shape[-1], BATCH))
+            y.append(rng.integers(0, o.shape[-1], (BATCH,) + o.shape[1:-1]))
+        elif loss.startswith("binary"):
+            y.append(rng.integers(0, 2, (BATCH,) + o.shape[1:]).astype("float32"))
         elif loss.startswith("categorical"):
             y.append(np.eye(o.shape[-1], dtype="float32")[rng.integers(0, o.shape[-1], BATCH)])
         else:
@@ -284,7 +303,7 @@ def case(make, seed):
 
 def main():
     makers = [shared_dense, shared_norm, siamese, two_outputs, stacked, nested_output, nested_outputs, wide_and_deep, three_inputs]
-    makers += [two_heads, read_head, one_loss, recommendation, bag_of_words, masked_norm, encoded]
+    makers += [two_heads, read_head, one_loss, recommendation, bag_of_words, masked_norm, encoded, tagging]
     about = f"test/interop/golden_graphs.py: SGD {RATE}, mse, {STEPS} steps of one batch"
     cases = [case(make, 7 + i) for i, make in enumerate(makers)]
     print(f'{{"about": {json.dumps(about)}, "versions": {json.dumps({"keras": keras.__version__})}, "cases": [')

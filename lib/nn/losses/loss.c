@@ -237,45 +237,68 @@ static bool only_binary(const float *t, size_t n)
     return true;
 }
 
-/* Keras takes the mean over the rows that count; the caller here divides by all of them. */
-static float counting_share(const struct loss *l, const int32_t *labels, size_t rows)
+static const int32_t *class_numbers(const struct loss *l, const struct loss_batch *b)
 {
-    size_t counting = 0;
-    for (size_t i = 0; i < rows; i++)
-        counting += labels[i] != l->ignored;
-    return counting == 0 ? 0.0F : (float)rows / (float)counting;
+    return l->row->sparse ? b->y_true : NULL;
 }
 
-static double eval(const struct loss *l, loss_row_fn *row, const void *y_true, const float *pred, const float *weight,
-                   size_t rows, size_t cols, float scale, float *probs, float *d)
+static bool counts(const struct loss *l, const struct loss_batch *b, size_t row)
+{
+    bool padding = b->mask != NULL && b->mask[row] == 0;
+    return !padding && !(l->ignores && class_numbers(l, b)[row] == l->ignored);
+}
+
+/* Keras takes the mean over the rows that count; the caller here divides by all of them. */
+static float counting_share(const struct loss *l, const struct loss_batch *b)
+{
+    size_t counting = 0;
+    if (!l->ignores && b->mask == NULL)
+        return 1;
+    for (size_t i = 0; i < b->rows; i++)
+        counting += counts(l, b, i);
+    return counting == 0 ? 0.0F : (float)b->rows / (float)counting;
+}
+
+/* Also computes `probs` of rows that do not count. */
+static double eval(const struct loss *l, loss_row_fn *row, const struct loss_batch *b, const float *pred, float share,
+                   float scale, float *probs, float *d)
 {
     struct loss_coef k = l->coef;
-    const int32_t *label = l->row->sparse ? y_true : NULL;
-    const float *t = l->row->sparse ? NULL : y_true;
-    const float share = l->ignores ? counting_share(l, label, rows) : 1;
+    const int32_t *label = class_numbers(l, b);
+    const float *t = l->row->sparse ? NULL : b->y_true;
+    const size_t cols = b->cols;
     double sum = 0;
-    k.binary_labels = l->row->hinge && only_binary(t, rows * cols);
-    for (size_t i = 0; i < rows; i++) {
-        float w = share * (weight != NULL ? weight[i] : 1);
-        bool ignore = l->ignores && label[i] == l->ignored;
-        double v = row(&k, t != NULL ? t + i * cols : NULL,
-                       ignore          ? 0
-                       : label != NULL ? label[i]
-                                       : 0,
-                       pred + i * cols, cols, scale * w, probs != NULL ? probs + i * cols : NULL,
-                       d != NULL ? d + i * cols : NULL);
-        if (ignore && d != NULL)
+    k.binary_labels = l->row->hinge && only_binary(t, b->rows * cols);
+    for (size_t i = 0; i < b->rows; i++) {
+        float w = share * (b->weight != NULL ? b->weight[i] : 1);
+        bool counted = counts(l, b, i);
+        double v = row(&k, t != NULL ? t + i * cols : NULL, label != NULL && counted ? label[i] : 0, pred + i * cols,
+                       cols, scale * w, probs != NULL ? probs + i * cols : NULL, d != NULL ? d + i * cols : NULL);
+        if (!counted && d != NULL)
             memset(d + i * cols, 0, cols * sizeof(*d));
-        sum += ignore ? 0 : (double)w * v;
+        sum += counted ? (double)w * v : 0;
     }
     return sum;
 }
 
-double loss_eval(const struct loss *l, const void *y_true, const float *y_pred, const float *weight, size_t rows,
-                 size_t cols, float scale, float *d_pred)
+static loss_row_fn *own_row(const struct loss *l)
 {
-    return eval(l, l->from_logits ? l->row->logits : l->row->row, y_true, y_pred, weight, rows, cols, scale, NULL,
-                d_pred);
+    return l->from_logits ? l->row->logits : l->row->row;
+}
+
+double loss_eval(const struct loss *l, const struct loss_batch *b, const float *y_pred, float scale, float *d_pred)
+{
+    return eval(l, own_row(l), b, y_pred, counting_share(l, b), scale, NULL, d_pred);
+}
+
+double loss_sum(const struct loss *l, const struct loss_batch *b, const float *y_pred, double *ret_count)
+{
+    bool all = b->mask == NULL && b->weight == NULL;
+    *ret_count = 0;
+    for (size_t i = 0; i < b->rows; i++)
+        if (all || counts(l, b, i))
+            *ret_count += b->weight != NULL ? (double)b->weight[i] : 1;
+    return eval(l, own_row(l), b, y_pred, 1, 1, NULL, NULL);
 }
 
 bool loss_fuses(const struct loss *l, const struct activation *last)
@@ -283,9 +306,8 @@ bool loss_fuses(const struct loss *l, const struct activation *last)
     return l->row->last != ACT_LINEAR && l->row->last == last->kind;
 }
 
-double loss_eval_fused(const struct loss *l, UNUSED const struct activation *last, const void *y_true,
-                       const float *logits, float *y_pred, const float *weight, size_t rows, size_t cols, float scale,
-                       float *d_logits)
+double loss_eval_fused(const struct loss *l, UNUSED const struct activation *last, const struct loss_batch *b,
+                       const float *logits, float *y_pred, float scale, float *d_logits)
 {
-    return eval(l, l->row->logits, y_true, logits, weight, rows, cols, scale, y_pred, d_logits);
+    return eval(l, l->row->logits, b, logits, counting_share(l, b), scale, y_pred, d_logits);
 }

@@ -47,17 +47,27 @@ struct label_range loss_label_range(const struct loss *l, int64_t classes);
  * classes. Message without place. */
 MUST_USE int loss_check(const struct loss *l, const struct shape *output, struct err *e);
 
-/* Sum over rows of weight[i] * loss_i (weight NULL: 1). With d_pred not NULL also
- * d_pred = d(scale * that sum) / d y_pred. A label out of [0, cols) of a sparse loss makes the row's loss NaN. */
-double loss_eval(const struct loss *l, const void *y_true, const float *y_pred, const float *weight, size_t rows,
-                 size_t cols, float scale, float *d_pred);
+struct loss_batch {
+    const void *y_true;
+    const float *weight; /* of each row; NULL: 1 */
+    const float *mask;   /* of each row; 0: it is padding. NULL: no row is */
+    size_t rows, cols;
+};
+/* Sum over rows of weight[i] * loss_i. Rows of padding and of an ignored class do not count, and the others count as
+ * all rows together. With d_pred not NULL also d_pred = d(scale * that sum) / d y_pred. A label out of [0, cols) of a
+ * sparse loss makes the row's loss NaN. */
+double loss_eval(const struct loss *l, const struct loss_batch *b, const float *y_pred, float scale, float *d_pred);
+/* The sum for a mean over several batches, as Keras's metrics make it: a row counts by its weight alone. *ret_count:
+ * the sum of the weights of the rows that count. An ignored class counts as 0 where there is neither weight nor mask.
+ */
+double loss_sum(const struct loss *l, const struct loss_batch *b, const float *y_pred, double *ret_count);
 
 /* Fast and exact path for softmax + (sparse) categorical crossentropy and sigmoid + binary crossentropy (as Keras,
  * which uses the logits before the activation): */
 bool loss_fuses(const struct loss *l, const struct activation *last);
 /* As loss_eval, but from the input of the last activation: writes y_pred = last(logits) (may be the same
  * memory), and d_logits = d(scale * sum) / d logits when not NULL. */
-double loss_eval_fused(const struct loss *l, const struct activation *last, const void *y_true, const float *logits,
-                       float *y_pred, const float *weight, size_t rows, size_t cols, float scale, float *d_logits);
+double loss_eval_fused(const struct loss *l, const struct activation *last, const struct loss_batch *b,
+                       const float *logits, float *y_pred, float scale, float *d_logits);
 
 #endif

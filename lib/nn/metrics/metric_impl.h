@@ -14,6 +14,7 @@ struct metric_batch {
     const float *t;       /* [rows, cols]: other labels; else NULL */
     const float *p;       /* [rows, cols] */
     const float *w;       /* [rows] or NULL: all 1 */
+    const float *mask;    /* [rows], 0: padding; or NULL: no row is */
     size_t rows, cols;
 };
 
@@ -24,6 +25,7 @@ struct metric_row {
     struct kind k;
     enum metric_labels labels;
     bool classes; /* compares classes: at least two of them */
+    bool masked;  /* leaves padding out, as Keras's MeanMetricWrapper does */
     enum better better;
     const char *loss; /* the mean of this loss over all rows; NULL: `add` */
     size_t (*width)(const struct model_metric *m);
@@ -56,6 +58,8 @@ static inline double ratio(double a, double b)
 
 static inline double metric_weight(const struct metric_batch *b, size_t row)
 {
+    if (b->mask != NULL && b->mask[row] == 0)
+        return 0;
     return b->w != NULL ? (double)b->w[row] : 1;
 }
 
@@ -67,7 +71,7 @@ double auc_result(const struct model_metric *m, const double *acc);
 double metric_arg(const struct model_metric *m, const char *name, double fallback);
 
 /* Adds a batch to the doubles of all metrics of the list (acc has l->width): those that are not weighted ignore
- * b->w. result[i] of metric i. */
+ * b->w, and those that count padding b->mask. result[i] of metric i. */
 void metric_list_add(const struct metric_list *l, double *acc, const struct metric_batch *b);
 void metric_list_result(const struct metric_list *l, const double *acc, double *ret);
 

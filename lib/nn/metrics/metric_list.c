@@ -224,11 +224,12 @@ json_t *metric_list_json(const struct metric_list *l, bool weighted)
 
 void metric_list_add(const struct metric_list *l, double *acc, const struct metric_batch *b)
 {
-    struct metric_batch plain = *b;
-    plain.w = NULL;
     for (size_t i = 0; i < l->n; i++) {
         const struct model_metric *m = &l->items[i];
-        m->row->add(m, acc + m->at, m->weighted ? b : &plain);
+        struct metric_batch own = *b;
+        own.w = m->weighted ? b->w : NULL;
+        own.mask = m->row->masked ? b->mask : NULL;
+        m->row->add(m, acc + m->at, &own);
     }
 }
 

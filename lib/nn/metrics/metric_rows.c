@@ -40,10 +40,14 @@ static double negative_mean_result(UNUSED const struct model_metric *m, const do
 
 static void add_loss(const struct model_metric *m, double *acc, const struct metric_batch *b)
 {
-    const void *labels = b->label != NULL ? (const void *)b->label : b->t;
-    acc[0] += loss_eval(m->loss, labels, b->p, b->w, b->rows, b->cols, 1, NULL);
-    for (size_t i = 0; i < b->rows; i++)
-        acc[1] += metric_weight(b, i);
+    const struct loss_batch rows = { .y_true = b->label != NULL ? (const void *)b->label : b->t,
+                                     .weight = b->w,
+                                     .mask = b->mask,
+                                     .rows = b->rows,
+                                     .cols = b->cols };
+    double count;
+    acc[0] += loss_sum(m->loss, &rows, b->p, &count);
+    acc[1] += count;
 }
 
 static double binary_hit(const struct model_metric *m, const struct metric_batch *b, size_t row)
@@ -203,8 +207,8 @@ static const struct arg COSINE_ARGS[] = { AXIS };
 #define PLAIN(about, ...)       .k = { { __VA_ARGS__ }, NULL, 0, about }
 #define KIND(table, about, ...) .k = { { __VA_ARGS__ }, table, COUNT_OF(table), about }
 #define MEAN_OF(fn)             .width = two, .add = fn, .result = mean_result
-#define SHARE_OF(fn)            .better = BETTER_UP, MEAN_OF(fn)
-#define LOSS(name)              .better = BETTER_DOWN, .loss = name, MEAN_OF(add_loss)
+#define SHARE_OF(fn)            .better = BETTER_UP, .masked = true, MEAN_OF(fn)
+#define LOSS(name)              .better = BETTER_DOWN, .masked = true, .loss = name, MEAN_OF(add_loss)
 #define CONFUSION_OF(fn)        .width = confusion_width, .add = add_confusion, .result = fn
 static const struct metric_row ROWS[] = {
     { KIND(BINARY_ARGS, "share of p > threshold that equal t", "BinaryAccuracy", "binary_accuracy"),
@@ -231,7 +235,8 @@ static const struct metric_row ROWS[] = {
       LOSS("MeanSquaredLogarithmicError") },
     { PLAIN("mean log(cosh(p - t))", "LogCoshError", "logcosh", "log_cosh_error", "log_cosh"), LOSS("LogCosh") },
     { KIND(COSINE_ARGS, "cos(t, p), the loss with the other sign", "CosineSimilarity", "cosine_similarity", "cosine"),
-      .better = BETTER_UP, .loss = "CosineSimilarity", .width = two, .add = add_loss, .result = negative_mean_result },
+      .better = BETTER_UP, .masked = true, .loss = "CosineSimilarity", .width = two, .add = add_loss,
+      .result = negative_mean_result },
     { KIND(R2_ARGS, "1 - sum (t - p)^2 / sum (t - mean t)^2, mean over outputs", "R2Score", "r2_score"),
       .better = BETTER_UP, .width = r2_width, .add = add_r2, .result = r2_result },
     { KIND(AUC_ARGS, "area under the ROC or precision-recall curve from num_thresholds buckets", "AUC", "auc"),

@@ -51,6 +51,7 @@ void metrics_add_output(const struct model *m, double *acc, size_t output, const
         .t = sparse ? NULL : v->y_true->data,
         .p = v->y_pred,
         .w = v->weight,
+        .mask = v->mask,
         .rows = v->n * (shape_elements(out) / cols),
         .cols = cols,
     };

@@ -14,10 +14,11 @@ size_t metrics_width(const struct model *m); /* doubles in an accumulator */
 void metrics_add_loss(double *acc, double loss_sum, size_t n);
 /* Adds what an output of the model made of the batch. y_true: int32 for a sparse loss, else float (exec converts
  * integer labels); y_pred [n, output] after the last layer; weight: of the rows (nn/loss.h), or NULL: only
- * compile.weightedMetrics count by it; loss_sum: the sum of this output's loss, without regularisation. */
+ * compile.weightedMetrics count by it; mask: of the rows, or NULL; loss_sum: the sum of this output's loss, without
+ * regularisation. */
 struct output_values {
     const struct tensor *y_true;
-    const float *y_pred, *weight;
+    const float *y_pred, *weight, *mask;
     double loss_sum;
     size_t n;
 };

@@ -99,6 +99,41 @@ START_TEST(padding_alone_has_the_mean_0)
 }
 END_TEST
 
+/* Of the words of table_of(), with zeros for labels. */
+static double square_of(double word)
+{
+    return (100 * word * word + (10 * word + 1) * (10 * word + 1)) / 2;
+}
+
+/* As Keras's evaluate(): a batch's loss is the mean over its words, an epoch's the mean over examples of the losses of
+ * their batches, and a metric the mean over all words. */
+START_TEST(a_loss_leaves_padding_out)
+{
+    AUTO(model) *m = yaml_model("model:\n"
+                                "  inputShape: [3]\n"
+                                "  layers: [{Embedding: {input_dim: 4, output_dim: 2, mask_zero: true}}]\n"
+                                "compile: {optimizer: SGD, loss: mse, metrics: [mse]}\n");
+    AUTO(exec) *x = make_exec(m, 2, 1);
+    auto_free float *params = table_of(m), *labels = zeros(2 * WORDS * COLUMNS);
+    auto_free double *acc = xcalloc(metrics_width(m), sizeof(*acc)), *sum = xcalloc(metrics_width(m), sizeof(*sum));
+    float words[3 * WORDS] = { 1, 0, 0, 2, 2, 0, 3, 0, 0 };
+    double result[2];
+    for (size_t at = 0; at < 3; at += 2) {
+        int64_t n = at == 0 ? 2 : 1;
+        struct shape in = shape_of(2, (int64_t[]){ n, WORDS }), out = shape_of(3, (int64_t[]){ n, WORDS, COLUMNS });
+        struct batch b = { .n = (size_t)n,
+                           .x[0] = { .dtype = DT_FLOAT, .shape = in, .data = words + at * WORDS },
+                           .y[0] = { .dtype = DT_FLOAT, .shape = out, .data = labels } };
+        memset(acc, 0, metrics_width(m) * sizeof(*acc));
+        exec_evaluate(x, params, &b, acc);
+        metrics_merge(m, sum, acc);
+    }
+    metrics_result(m, sum, result);
+    ck_assert_double_eq_tol(result[0], (2 * (square_of(1) + 2 * square_of(2)) / 3 + square_of(3)) / 3, 1e-3);
+    ck_assert_double_eq_tol(result[1], (square_of(1) + 2 * square_of(2) + square_of(3)) / 4, 1e-3);
+}
+END_TEST
+
 static const struct {
     const char *args;
     float y[12]; /* of 2, 0, 2 */
@@ -187,6 +222,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, the_mean_of_words, 0, COUNT_OF(MEANS));
     tcase_add_test(t, numbers_have_no_gradient);
     tcase_add_test(t, padding_alone_has_the_mean_0);
+    tcase_add_test(t, a_loss_leaves_padding_out);
     tcase_add_loop_test(t, numbers_are_encoded, 0, COUNT_OF(ENCODINGS));
     tcase_add_loop_test(t, numbers_that_have_a_row, 0, COUNT_OF(RANGES));
     tcase_add_test(t, each_input_has_its_range);

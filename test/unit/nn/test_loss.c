@@ -7,6 +7,12 @@
 
 enum { ROWS = 6, COLS = 5, CELLS = ROWS * COLS };
 
+static struct loss_batch rows_of(const void *y_true, const float *weight, size_t rows, size_t cols)
+{
+    return (struct loss_batch){ .y_true = y_true, .weight = weight, .rows = rows, .cols = cols };
+}
+#define ROWS_OF(...) (&(struct loss_batch[]){ rows_of(__VA_ARGS__) }[0])
+
 static struct loss *parse_json(const json_t *v)
 {
     struct err e = { 0 };
@@ -45,12 +51,12 @@ static void run_case(const json_t *c)
     const void *y = loss_sparse(l) ? (const void *)label : t;
     const float *weight = json_object_get(c, "sample_weight") != NULL ? w : NULL;
 
-    double loss = loss_eval(l, y, p, weight, rows, cols, 1 / (float)rows, d);
+    double loss = loss_eval(l, ROWS_OF(y, weight, rows, cols), p, 1 / (float)rows, d);
     golden_near(c, "loss", (double)golden_at(json_object_get(c, "loss"), 0), loss / (double)rows);
     golden_check(c, "gradient", json_object_get(c, "grad_y_pred"), d);
     for (size_t i = 0; i < rows; i++) {
         const void *yi = loss_sparse(l) ? (const void *)(label + i) : t + i * cols;
-        double one = loss_eval(l, yi, p + i * cols, NULL, 1, cols, 1, NULL);
+        double one = loss_eval(l, ROWS_OF(yi, NULL, 1, cols), p + i * cols, 1, NULL);
         golden_near(c, "per sample", (double)golden_at(json_object_get(c, "per_sample"), i),
                     (weight != NULL ? (double)weight[i] : 1) * one);
     }
@@ -104,7 +110,8 @@ static void fill(struct data *d, const struct loss *l)
 
 static double total(const struct loss *l, const struct data *d, const float *p)
 {
-    return loss_eval(l, loss_sparse(l) ? (const void *)d->label : d->t, p, d->w, ROWS, COLS, 0.25F, NULL) * 0.25;
+    return loss_eval(l, ROWS_OF(loss_sparse(l) ? (const void *)d->label : d->t, d->w, ROWS, COLS), p, 0.25F, NULL) *
+           0.25;
 }
 
 static void check_gradient(const struct loss *l)
@@ -112,7 +119,7 @@ static void check_gradient(const struct loss *l)
     struct data d;
     float g[CELLS], moved[CELLS];
     fill(&d, l);
-    loss_eval(l, loss_sparse(l) ? (const void *)d.label : d.t, d.p, d.w, ROWS, COLS, 0.25F, g);
+    loss_eval(l, ROWS_OF(loss_sparse(l) ? (const void *)d.label : d.t, d.w, ROWS, COLS), d.p, 0.25F, g);
     memcpy(moved, d.p, sizeof(moved));
     for (size_t i = 0; i < CELLS; i++) {
         const float h = 1e-2F;
@@ -187,17 +194,17 @@ static void check_fused(const char *text, const char *logits_text, enum activati
     ck_assert(!loss_fuses(l, &other));
     const void *t = loss_sparse(l) ? (const void *)d.label : d.t;
     activation_forward(&a, d.p, want_y, ROWS, COLS);
-    const double want = loss_eval(logits, t, d.p, d.w, ROWS, COLS, 0.5F, want_g);
-    const double got = loss_eval_fused(l, &a, t, d.p, y, d.w, ROWS, COLS, 0.5F, g);
+    const double want = loss_eval(logits, ROWS_OF(t, d.w, ROWS, COLS), d.p, 0.5F, want_g);
+    const double got = loss_eval_fused(l, &a, ROWS_OF(t, d.w, ROWS, COLS), d.p, y, 0.5F, g);
     ck_near(got, want, 1e-6);
     for (size_t i = 0; i < CELLS; i++) {
         ck_near(y[i], want_y[i], 1e-6);
         ck_near(g[i], want_g[i], 1e-6);
     }
-    const double in_place = loss_eval_fused(l, &a, t, d.p, d.p, d.w, ROWS, COLS, 0.5F, g);
+    const double in_place = loss_eval_fused(l, &a, ROWS_OF(t, d.w, ROWS, COLS), d.p, d.p, 0.5F, g);
     ck_near(in_place, want, 1e-6);
     ck_assert_mem_eq(d.p, y, sizeof(y));
-    const double probabilities = loss_eval(l, t, want_y, d.w, ROWS, COLS, 1, NULL);
+    const double probabilities = loss_eval(l, ROWS_OF(t, d.w, ROWS, COLS), want_y, 1, NULL);
     ck_near(probabilities, want, 1e-4);
 }
 
@@ -220,9 +227,9 @@ START_TEST(huge_logits_stay_finite)
     const float x[3] = { 1e4F, -1e4F, 0 }, t[3] = { 0, 1, 1 };
     const int32_t label = 1;
     float y[3], g[3];
-    ck_near(loss_eval_fused(sparse, &softmax, &label, x, y, NULL, 1, 3, 1, g), 2e4, 1);
+    ck_near(loss_eval_fused(sparse, &softmax, ROWS_OF(&label, NULL, 1, 3), x, y, 1, g), 2e4, 1);
     ck_assert(isfinite(g[0]) && isfinite(g[1]) && isfinite(g[2]));
-    ck_near(loss_eval_fused(binary, &sigmoid, t, x, y, NULL, 1, 3, 1, g), 2e4 / 3, 1);
+    ck_near(loss_eval_fused(binary, &sigmoid, ROWS_OF(t, NULL, 1, 3), x, y, 1, g), 2e4 / 3, 1);
     ck_assert(isfinite(g[0]) && isfinite(g[1]) && isfinite(g[2]));
 }
 END_TEST
@@ -235,13 +242,14 @@ START_TEST(bad_numbers_are_not_hidden)
         struct data d;
         fill(&d, l);
         d.p[7] = NAN;
-        const double v = loss_eval(l, loss_sparse(l) ? (const void *)d.label : d.t, d.p, NULL, ROWS, COLS, 1, NULL);
+        const double v =
+            loss_eval(l, ROWS_OF(loss_sparse(l) ? (const void *)d.label : d.t, NULL, ROWS, COLS), d.p, 1, NULL);
         ck_assert_msg(isnan(v), "%s of NaN is %g", text, v);
     }
     AUTO(loss) *l = parse("\"sparse_categorical_crossentropy\"");
     float p[2 * 3] = { 0.2F, 0.3F, 0.5F, 0.2F, 0.3F, 0.5F }, g[6];
     for (int32_t label = -1; label <= 3; label += 4)
-        ck_assert(isnan(loss_eval(l, (int32_t[]){ 1, label }, p, NULL, 2, 3, 1, g)));
+        ck_assert(isnan(loss_eval(l, ROWS_OF(((int32_t[]){ 1, label }), NULL, 2, 3), p, 1, g)));
 }
 END_TEST
 
@@ -251,9 +259,9 @@ START_TEST(an_ignored_class_counts_for_nothing)
     AUTO(loss) *plain = parse("\"sparse_categorical_crossentropy\"");
     const float p[4 * 2] = { 0.25F, 0.75F, 0.5F, 0.5F, 0.1F, 0.9F, 0.6F, 0.4F };
     float g[8];
-    const double all = loss_eval(l, (int32_t[]){ 0, -1, 1, -1 }, p, NULL, 4, 2, 0.25F, g);
-    const double first = loss_eval(plain, (int32_t[]){ 0 }, p, NULL, 1, 2, 1, NULL);
-    const double third = loss_eval(plain, (int32_t[]){ 1 }, p + 4, NULL, 1, 2, 1, NULL);
+    const double all = loss_eval(l, ROWS_OF(((int32_t[]){ 0, -1, 1, -1 }), NULL, 4, 2), p, 0.25F, g);
+    const double first = loss_eval(plain, ROWS_OF((int32_t[]){ 0 }, NULL, 1, 2), p, 1, NULL);
+    const double third = loss_eval(plain, ROWS_OF((int32_t[]){ 1 }, NULL, 1, 2), p + 4, 1, NULL);
     ck_near(all / 4, (first + third) / 2, 1e-6); /* Keras: the mean over the rows that count */
     ck_near(g[2], 0, 0);
     ck_near(g[7], 0, 0);
@@ -261,11 +269,55 @@ START_TEST(an_ignored_class_counts_for_nothing)
 }
 END_TEST
 
+/* Two of four rows are padding, one of the others is of the ignored class. */
+START_TEST(padding_counts_for_nothing)
+{
+    const char *const losses[] = { "\"sparse_categorical_crossentropy\"",
+                                   "{\"SparseCategoricalCrossentropy\": {\"ignore_class\": 2}}" };
+    const float p[4 * 3] = { 0.25F, 0.5F, 0.25F, 0.5F, 0.25F, 0.25F, 0.1F, 0.8F, 0.1F, 0.6F, 0.1F, 0.3F };
+    const float mask[4] = { 3, 0, 1, 0 }, weight[4] = { 1, 5, 3, 7 };
+    const int32_t label[4] = { 0, 1, 2, 2 };
+    const double kept = -log(0.25), other = -log(0.1);
+    for (size_t k = 0; k < 2; k++) {
+        AUTO(loss) *l = parse(losses[k]);
+        struct loss_batch b = { .y_true = label, .mask = mask, .rows = 4, .cols = 3 };
+        float g[12];
+        double count;
+        ck_near(loss_eval(l, &b, p, 0.25F, g) / 4, k == 0 ? (kept + other) / 2 : kept, 1e-6);
+        ck_near(loss_sum(l, &b, p, &count), k == 0 ? kept + other : kept, 1e-6);
+        ck_near(count, k == 0 ? 2 : 1, 0);
+        for (size_t i = 0; i < 12; i++)
+            ck_assert((g[i] != 0) == (i < 3 || (k == 0 && i >= 6 && i < 9)));
+        b.weight = weight;
+        ck_near(loss_eval(l, &b, p, 1, NULL) / 4, k == 0 ? (kept + 3 * other) / 2 : kept, 1e-6);
+        ck_near(loss_sum(l, &b, p, &count), k == 0 ? kept + 3 * other : kept, 1e-6);
+        ck_near(count, k == 0 ? 4 : 1, 0);
+        b.mask = (float[4]){ 0 };
+        ck_near(loss_eval(l, &b, p, 1, g), 0, 0);
+        ck_near(loss_sum(l, &b, p, &count), 0, 0);
+        ck_near(count, 0, 0);
+    }
+}
+END_TEST
+
+/* Keras counts them in the mean, unless there are weights. */
+START_TEST(metrics_count_an_ignored_class_as_zero)
+{
+    AUTO(loss) *l = parse("{\"SparseCategoricalCrossentropy\": {\"ignore_class\": 1}}");
+    const float p[3 * 2] = { 0.2F, 0.8F, 0.3F, 0.7F, 0.6F, 0.4F };
+    const int32_t label[3] = { 0, 1, 1 };
+    double count;
+    ck_near(loss_sum(l, ROWS_OF(label, NULL, 3, 2), p, &count) / count, -log(0.2) / 3, 1e-6);
+    ck_near(loss_sum(l, ROWS_OF(label, ((float[3]){ 1, 1, 1 }), 3, 2), p, &count) / count, -log(0.2), 1e-6);
+}
+END_TEST
+
 START_TEST(hinge_takes_zeros_and_ones_for_signs)
 {
     AUTO(loss) *l = parse("\"hinge\"");
     const float p[4] = { 0.3F, -0.2F, 0.9F, 0.1F }, signs[4] = { 1, -1, 1, -1 }, bits[4] = { 1, 0, 1, 0 };
-    ck_near(loss_eval(l, bits, p, NULL, 2, 2, 1, NULL), loss_eval(l, signs, p, NULL, 2, 2, 1, NULL), 1e-7);
+    ck_near(loss_eval(l, ROWS_OF(bits, NULL, 2, 2), p, 1, NULL), loss_eval(l, ROWS_OF(signs, NULL, 2, 2), p, 1, NULL),
+            1e-7);
 }
 END_TEST
 
@@ -276,7 +328,7 @@ START_TEST(wide_rows_are_summed_exactly)
     AUTO(loss) *l = parse("\"mse\"");
     for (size_t i = 0; i < WIDE; i++)
         p[i] = 3;
-    ck_near(loss_eval(l, t, p, NULL, 1, WIDE, 1, g), 9, 1e-6);
+    ck_near(loss_eval(l, ROWS_OF(t, NULL, 1, WIDE), p, 1, g), 9, 1e-6);
     ck_near(g[WIDE - 1], 6.0 / WIDE, 1e-9);
 }
 END_TEST
@@ -310,6 +362,8 @@ Suite *test_suite(void)
     tcase_add_test(t, huge_logits_stay_finite);
     tcase_add_test(t, bad_numbers_are_not_hidden);
     tcase_add_test(t, an_ignored_class_counts_for_nothing);
+    tcase_add_test(t, padding_counts_for_nothing);
+    tcase_add_test(t, metrics_count_an_ignored_class_as_zero);
     tcase_add_test(t, hinge_takes_zeros_and_ones_for_signs);
     tcase_add_test(t, wide_rows_are_summed_exactly);
     tcase_add_test(t, bad_input_names_the_fault);

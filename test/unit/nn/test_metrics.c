@@ -277,6 +277,28 @@ START_TEST(batches_add_up_in_any_order_and_cut)
 }
 END_TEST
 
+/* Keras's MeanMetricWrapper leaves padding out, and other metrics count it. */
+START_TEST(padding_is_left_out_of_means)
+{
+    AUTO(model) *m = model_of("1", "{\"optimizer\": \"sgd\", \"loss\": \"mse\", \"metrics\": [\"mae\", "
+                                   "\"BinaryAccuracy\", \"RootMeanSquaredError\", \"Precision\"],"
+                                   " \"weightedMetrics\": [\"mae\"]}");
+    float p[4] = { 1, 0, 1, 1 }, t[4] = { 1, 4, 0, 3 }, mask[4] = { 2, 0, 1, 0 }, weight[4] = { 1, 5, 3, 7 };
+    auto_free double *acc = xcalloc(metrics_width(m), sizeof(*acc));
+    double result[6];
+    struct tensor y = { .dtype = DT_FLOAT, .shape = shape_of(2, (int64_t[]){ 4, 1 }), .data = t };
+    const struct output_values v = { .y_true = &y, .y_pred = p, .weight = weight, .mask = mask, .n = 4 };
+    metrics_add_loss(acc, 0, 4);
+    metrics_add_output(m, acc, 0, &v);
+    metrics_result(m, acc, result);
+    ck_near(result[1], 0.5, 0);
+    ck_near(result[2], 0.5, 0);
+    ck_near(result[3], sqrt((16 + 1 + 4) / 4.0), 1e-6);
+    ck_near(result[4], 2.0 / 3, 1e-6);
+    ck_near(result[5], 3.0 / 4, 1e-6);
+}
+END_TEST
+
 START_TEST(no_examples_no_numbers)
 {
     AUTO(model) *m = model_of("1", "{\"optimizer\": \"sgd\", \"loss\": \"mse\", \"metrics\": [\"mae\", \"R2Score\"]}");
@@ -311,6 +333,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_weighted_metric_gives_way_to_a_name_that_is_taken);
     tcase_add_test(t, weighted_metrics_are_weighted_in_the_config);
     tcase_add_test(t, batches_add_up_in_any_order_and_cut);
+    tcase_add_test(t, padding_is_left_out_of_means);
     tcase_add_test(t, no_examples_no_numbers);
     tcase_add_test(t, a_diverged_model_does_not_break_the_counts);
     suite_add_tcase(s, t);
