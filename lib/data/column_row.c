@@ -25,9 +25,9 @@ static void put_tokens(const struct data_column *c, const struct text_field *tex
 
 void column_row_put_number(const struct data_column *c, size_t i, double number, struct column_row *row)
 {
-    float *x = row->x + c->place + i;
+    float *x = (c->is_label ? row->y : row->x) + c->place + i;
     *x = (float)number;
-    if (c->type == COLUMN_INT && row->rounded == NULL && (double)*x != number) {
+    if (c->type == COLUMN_INT && !c->is_label && row->rounded == NULL && (double)*x != number) {
         row->rounded = c;
         row->rounded_from = number;
     }

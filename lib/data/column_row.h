@@ -24,7 +24,7 @@ struct column_row {
 /* The value is one of its column. */
 void column_row_put(const struct data_columns *all, const struct data_column *c, const struct column_value *v,
                     struct column_row *row);
-/* Number i of a feature of type float or int. */
+/* Number i of a feature or of a label that is a list, of type float or int. */
 void column_row_put_number(const struct data_column *c, size_t i, double number, struct column_row *row);
 
 #endif

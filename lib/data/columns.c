@@ -110,11 +110,23 @@ static int find_labels(const struct data_place *at, struct data_columns *c, stru
             return data_error(at, "label", e, "column '%s' is named twice", column->name);
         column->is_label = true;
         column->used = true;
-        column->place = c->labels;
-        if (size_add(c->labels, column->count, &c->labels, e) < 0)
-            return -1;
+        column->place = c->n_labels++;
         c->label = i == 0 ? which : c->label;
-        c->n_labels++;
+    }
+    return 0;
+}
+
+/* The labels are known, and how many numbers each of them has. */
+static int place_labels(struct data_columns *c, struct err *e)
+{
+    auto_free struct data_column **labels = xcalloc(c->n_labels + 1, sizeof(*labels));
+    for (size_t i = 0; i < c->n; i++)
+        if (c->c[i].is_label)
+            labels[c->c[i].place] = &c->c[i];
+    for (size_t i = 0; i < c->n_labels; i++) {
+        labels[i]->place = c->labels;
+        if (size_add(c->labels, labels[i]->count, &c->labels, e) < 0)
+            return -1;
     }
     return 0;
 }
@@ -456,7 +468,7 @@ static int choose_columns(const struct data_place *at, const char *path, struct 
             return -1;
     }
     bool all = c->features == 0 && at->like == NULL;
-    if (at->like != NULL && order_as_in_run(at, path, c->features > 0, c, e) < 0)
+    if (place_labels(c, e) < 0 || (at->like != NULL && order_as_in_run(at, path, c->features > 0, c, e) < 0))
         return -1;
     for (size_t i = 0; all && i < c->n; i++)
         if (!c->c[i].is_label && !c->c[i].is_weight && !c->c[i].dropped && add_feature(c, &c->c[i], e) < 0)
@@ -515,15 +527,14 @@ static int read_feature(const struct node *n, const struct image_spec *images, s
 
 static int place_features(const struct data_place *at, struct data_columns *c, struct err *e)
 {
-    if (find_labels(at, c, e) < 0 || find_weight(at, c, e) < 0)
+    if (find_labels(at, c, e) < 0 || find_weight(at, c, e) < 0 || place_labels(c, e) < 0)
         return -1;
     for (size_t i = 0; i < c->n; i++)
         if (!c->c[i].is_label && !c->c[i].is_weight && add_feature(c, &c->c[i], e) < 0)
             return -1;
     for (size_t i = 0; i < c->n; i++) {
         struct node item = node_item(&at->spec->columns, i);
-        if ((c->c[i].is_weight && tfrecord_weight_check(at->spec, &item, e) < 0) ||
-            (c->c[i].is_label && tfrecord_label_check(&item, e) < 0))
+        if (c->c[i].is_weight && tfrecord_weight_check(at->spec, &item, e) < 0)
             return -1;
     }
     return some_features(at, c, e);

@@ -72,6 +72,13 @@ static int take_field(const struct csv *c, const struct csv_place *place, const 
     return found == CSV_MISSING ? take_missing(place, &field, &ret->number, e) : 0;
 }
 
+/* The label is one number, and not those of several columns or of a list. */
+static bool one_label(const struct csv *c)
+{
+    const struct data_columns *all = &c->layout.columns;
+    return all->n_labels == 1 && all->c[all->label].shape.rank == 0;
+}
+
 /* What a record holds. */
 struct csv_row {
     const unsigned char *start; /* where it begins in the file */
@@ -170,7 +177,7 @@ static int csv_survey(void *user, const struct data_file *f, int64_t number, con
         notes->rounded = (int64_t)row.row.rounded->place;
         notes->rounded_from = row.row.rounded_from;
     }
-    if (c->layout.columns.n_labels != 1)
+    if (!one_label(c))
         return 1;
     if (c->layout.columns.c[c->layout.columns.label].type == COLUMN_INT && !fits_int32(row.row.label))
         return csv_error_at(f, row.start, e, "label %.0f does not fit 32 bits", row.row.label);
@@ -211,7 +218,7 @@ static int csv_decode(const void *user, const struct data_file *f, int64_t numbe
         *w = row.row.weight;
     if (c->records.integer_labels)
         *(int32_t *)y = (int32_t)row.row.label;
-    else if (c->layout.columns.n_labels == 1)
+    else if (one_label(c))
         *(float *)y = (float)row.row.label;
     return 0;
 }
@@ -440,8 +447,9 @@ static void describe(struct csv *c, uint64_t options)
         return;
     const struct data_column *label = &c->layout.columns.c[c->layout.columns.label];
     r->has_labels = true;
-    if (c->layout.columns.n_labels > 1) {
-        r->y = shape_of(1, (int64_t[]){ (int64_t)c->layout.columns.labels });
+    if (!one_label(c)) {
+        bool list = c->layout.columns.n_labels == 1;
+        r->y = list ? label->shape : shape_of(1, (int64_t[]){ (int64_t)c->layout.columns.labels });
         return;
     }
     r->labels = ix->notes.labels;

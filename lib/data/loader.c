@@ -64,6 +64,12 @@ static size_t label_count(const struct records *r)
     return r->has_labels ? shape_elements(&r->y) : 0;
 }
 
+/* Several class numbers for each example, which records have as other numbers. */
+static bool classes_as_floats(const struct loader *l)
+{
+    return l->records->has_labels && !l->records->integer_labels && l->outputs->n == 0 && l->ranges[0].classes;
+}
+
 static int make_tensors(const struct binding *b, size_t rows, const char *what, void **ret, struct err *e)
 {
     size_t numbers = 0, bytes;
@@ -195,17 +201,25 @@ static void split_inputs(const struct loader *l, struct loader_slot *s, size_t n
     }
 }
 
+static void make_integers(float *v, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        int32_t whole = (int32_t)v[k];
+        memcpy(v + k, &whole, sizeof(whole));
+    }
+}
+
 /* Class numbers become integers. */
 static void split_outputs(const struct loader *l, struct loader_slot *s, size_t n)
 {
     float *to = s->outputs;
+    if (classes_as_floats(l))
+        make_integers(s->y, n * l->y_count);
     for (size_t i = 0; i < l->outputs->n; i++) {
         size_t numbers = n * l->outputs->v[i].count;
         binding_gather(&l->outputs->v[i], s->y, l->y_count, n, to);
-        for (size_t k = 0; l->ranges[i].classes && k < numbers; k++) {
-            int32_t whole = (int32_t)to[k];
-            memcpy(to + k, &whole, sizeof(whole));
-        }
+        if (l->ranges[i].classes)
+            make_integers(to, numbers);
         to += numbers;
     }
 }
@@ -354,8 +368,10 @@ static int add_labels(const struct loader *l, const struct loader_slot *s, struc
     float *data = s->outputs;
     if (s->y == NULL)
         return 0;
-    if (l->outputs->n == 0)
-        return batch_add_label(b, "labels", rows_of(r->integer_labels ? DT_INT32 : DT_FLOAT, b->n, &r->y, s->y), e);
+    if (l->outputs->n == 0) {
+        enum dtype type = r->integer_labels || classes_as_floats(l) ? DT_INT32 : DT_FLOAT;
+        return batch_add_label(b, "labels", rows_of(type, b->n, &r->y, s->y), e);
+    }
     for (size_t i = 0; i < l->outputs->n; i++) {
         const struct bound_tensor *t = &l->outputs->v[i];
         enum dtype type = l->ranges[i].classes ? DT_INT32 : DT_FLOAT;

@@ -147,7 +147,7 @@ static int describe_label(const struct data_place *at, struct tfrecord *t, struc
     const struct data_column *c = &t->columns.c[t->columns.label];
     r->has_labels = true;
     bool integer = c->type == COLUMN_INT || c->type == COLUMN_BYTES;
-    r->integer_labels = t->columns.n_labels == 1 && integer && c->count == 1;
+    r->integer_labels = t->columns.n_labels == 1 && integer && c->count == 1 && c->length == 0;
     if (r->integer_labels)
         r->y = shape_of(0, NULL);
     else

@@ -409,9 +409,8 @@ static int check_list(const struct checked_column *c, struct err *e)
         return 0;
     if (c->d->format != DATA_JSONL)
         return node_error(&shape, e, "a field of csv is not a list; remove it, or name a column for each number");
-    if (c->is_label || c->is_weight)
-        return node_error(list, e, "the %s is not a list; with several labels each has its own key",
-                          c->is_label ? "label" : "weight");
+    if (c->is_weight)
+        return node_error(list, e, "the weight is one number, not a list; remove it");
     if (str_eq(rule, "mean") || str_eq(rule, "mode"))
         return node_error(&missing, e, "a missing list has no %s; use default, error or drop", rule);
     if (json_object_get(c->n->v, "numBins") != NULL || json_object_get(c->n->v, "binBoundaries") != NULL)

@@ -71,15 +71,6 @@ int tfrecord_weight_check(const struct data_spec *d, const struct node *column, 
                             json_string_value(json_object_get(column->v, "name")));
 }
 
-int tfrecord_label_check(const struct node *column, struct err *e)
-{
-    struct node length = node_get(column, "outputSequenceLength");
-    return node_present(&length) ? node_error(&length, e,
-                                              "a label has the same numbers in each example, and is not filled up; "
-                                              "remove it, and set 'shape' if it is several numbers")
-                                 : 0;
-}
-
 int tfrecord_columns_check(const struct data_spec *d, struct err *e)
 {
     if (check_images(d, e) < 0)
@@ -88,8 +79,6 @@ int tfrecord_columns_check(const struct data_spec *d, struct err *e)
         struct node column = node_item(&d->columns, i);
         const char *name = json_string_value(json_object_get(column.v, "name"));
         if (d->sample_weight != NULL && str_eq(name, d->sample_weight) && tfrecord_weight_check(d, &column, e) < 0)
-            return -1;
-        if (data_spec_has_label(d, name) && tfrecord_label_check(&column, e) < 0)
             return -1;
     }
     return 0;

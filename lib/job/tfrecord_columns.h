@@ -13,7 +13,5 @@ MUST_USE int tfrecord_columns_check(const struct data_spec *d, struct err *e);
 /* The column of `d` is the weight of examples. A number may name it (sampleWeight: "2"), of which lib/data says which
  * column it is. */
 MUST_USE int tfrecord_weight_check(const struct data_spec *d, const struct node *column, struct err *e);
-/* The same for a label. */
-MUST_USE int tfrecord_label_check(const struct node *column, struct err *e);
 
 #endif

@@ -37,13 +37,18 @@ int model_check_input(const struct model *m, size_t input, const struct shape *f
                    shape_text(&in->shape, want), shape_text(features, have));
 }
 
-static int several_class_numbers(const struct model_head *h, struct err *e)
+/* One for each row of the output. They are numbers of any type, which are checked as they are read. */
+static int check_several_classes(const struct model_head *h, const struct shape *labels, const struct shape *rows,
+                                 struct err *e)
 {
-    char want[128];
+    char have[128], want[128], out[128];
+    if (shape_fits(labels, rows))
+        return 0;
     return err_set(e, ERR_INPUT,
-                   "loss %s of an output %s wants several class numbers for each example, which is not supported; use "
-                   "one-hot labels %s with categorical_crossentropy",
-                   loss_name(h->loss), shape_text(&h->out.shape, want), want);
+                   "the labels have shape %s; %s of an output %s wants class numbers of shape %s for each example; %s",
+                   shape_text(labels, have), loss_name(h->loss), shape_text(&h->out.shape, out), shape_text(rows, want),
+                   shape_fits(labels, &h->out.shape) ? "one-hot labels need categorical_crossentropy"
+                                                     : "choose other labels, or an output with as many rows");
 }
 
 static int check_classes(const struct model_head *h, const struct shape *labels, bool integer, struct err *e)
@@ -52,8 +57,8 @@ static int check_classes(const struct model_head *h, const struct shape *labels,
     struct shape rows = h->out.shape; /* one label for each row of the output */
     rows.rank = MAX(rows.rank - 1, 0);
 
-    if (shape_elements(&rows) > 1)
-        return several_class_numbers(h, e);
+    if (rows.rank > 0)
+        return check_several_classes(h, labels, &rows, e);
     shape_text(labels, have);
     if (!shape_fits(labels, &rows))
         return err_set(e, ERR_INPUT,

@@ -121,7 +121,7 @@ test_fit_history_is_keras() { # loss and metrics of training and evaluation, wit
 
 test_fit_history_is_keras_on_a_cluster() { # a worker that trains, a chief that evaluates
     local case
-    for case in both_weights sample_weight_split; do
+    for case in both_weights sample_weight_split tags tags_sample_weight; do
         keras_run "$case" --replicas chief=1,ps=2,worker=1 && same_history "$dir/$case" "$case"
     done
 }

@@ -68,7 +68,7 @@ static void render_row(const struct batch *b, size_t i, struct buf *out)
         size_t count = shape_elements(&b->y[k].shape) / b->n;
         for (size_t j = 0; j < count; j++)
             if (b->y[k].dtype == DT_INT32)
-                buf_printf(out, " -> %d", ((int32_t *)b->y[k].data)[i]);
+                buf_printf(out, "%s%d", j > 0 ? " " : " -> ", ((int32_t *)b->y[k].data)[i * count + j]);
             else
                 buf_printf(out, "%s%.9g", j > 0 ? " " : " -> ", (double)((float *)b->y[k].data)[i * count + j]);
     }
