@@ -270,11 +270,16 @@ static void plan_pass(struct planning *g)
     const struct model *m = g->m;
     size_t n = m->nnodes;
 
+    for (size_t k = 0; k < m->nmasks; k++) /* have memory of their own */
+        g->value[model_tensors(m) + k] = BUFFER_NONE;
     for (size_t k = 0; k < m->ninputs; k++)
         g->value[k] = g->p->inputs[k] =
             g->p->rescale != BUFFER_NONE ? BUFFER_NONE : add_buffer(g, tensor_floats(g, k), 0, false);
     for (size_t i = 0; i < n; i++)
         plan_forward(g, i);
+    for (size_t i = 0; i < m->nmasks; i++)
+        for (size_t k = 0; k < m->masks[i].nin; k++)
+            extend_life(g, g->value[m->masks[i].in[k]], MAX(m->masks[i].ready, (size_t)1) - 1);
     for (size_t i = 0; i < m->nheads; i++) { /* a fused loss reads the output of the node, or its input */
         size_t tensor = m->heads[i].tensor, node = tensor - m->ninputs;
         extend_life(g, g->value[tensor], n);
@@ -288,9 +293,10 @@ static void plan_pass(struct planning *g)
 
 void buffer_plan_init(struct buffer_plan *p, const struct model *m, size_t max_n, bool training)
 {
-    auto_free size_t *value = xcalloc(model_tensors(m), sizeof(size_t));
-    auto_free size_t *grad = xcalloc(model_tensors(m), sizeof(size_t));
-    auto_free bool *wanted = xcalloc(model_tensors(m), sizeof(bool));
+    const size_t tensors = model_tensors(m) + m->nmasks;
+    auto_free size_t *value = xcalloc(tensors, sizeof(size_t));
+    auto_free size_t *grad = xcalloc(tensors, sizeof(size_t));
+    auto_free bool *wanted = xcalloc(tensors, sizeof(bool));
     auto_free size_t *readers = model_readers(m);
     struct planning g = {
         .p = p, .m = m, .max_n = max_n, .training = training, .value = value, .grad = grad, .wanted = wanted

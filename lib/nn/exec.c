@@ -151,8 +151,8 @@ int exec_new(const struct model *m, size_t max_batch, uint64_t seed, struct exec
     x->m = m;
     x->max_batch = max_batch;
     x->seed = seed;
-    x->value = xcalloc(model_tensors(m), sizeof(*x->value));
-    if (make_buffers(x, e) < 0)
+    x->value = xcalloc(model_tensors(m) + m->nmasks, sizeof(*x->value));
+    if ((m->nmasks > 0 && exec_make_masks(x, e) < 0) || make_buffers(x, e) < 0)
         return -1;
     make_sums(x);
     find_fused(x);
@@ -172,6 +172,7 @@ void exec_free(struct exec *x)
     }
     free(x->value);
     free(x->memory);
+    free(x->masks);
     free(x->sums);
     free(x);
 }
@@ -199,12 +200,14 @@ size_t exec_begin_forward(struct exec *x, bool training, const struct batch *b)
 
     if (rescale == BUFFER_NONE || b->x[0].dtype != DT_UINT8) {
         set_inputs(x, p, b);
+        exec_masks(x, 0, 0, b->n);
         return 0;
     }
     const struct op_ctx *c = &p->nodes[rescale].ctx;
     const struct rescaling *own = rescaling_of(c->l);
     kernel_from_u8(b->x[0].data, values_at(&own->scale, 0), values_at(&own->offset, 0), c->y, n);
     x->value[model_made(x->m, rescale)] = c->y;
+    exec_masks(x, 0, rescale + 1, b->n);
     return rescale + 1;
 }
 
@@ -250,6 +253,7 @@ void exec_forward_node(struct exec *x, size_t node, bool training, bool logits)
     x->value[model_made(x->m, node)] = r->passes_forward ? r->ctx.x[0] : r->ctx.y;
     if (!r->passes_forward)
         r->op->forward(&r->ctx);
+    exec_masks(x, node + 1, node + 1, r->ctx.n);
 }
 
 /* In inference mode, up to that tensor. logits: the activations of outputs are left to their losses, where these

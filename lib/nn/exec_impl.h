@@ -38,9 +38,10 @@ struct exec {
     uint64_t seed;
     struct pass pass[2]; /* [training] */
     struct training training;
-    const float **value; /* of each tensor, in the pass that runs */
+    const float **value; /* of each tensor, in the pass that runs, and of each mask */
     float *memory;       /* labels, weights, and the buffers of a pass */
     float *labels, *weights;
+    float *masks; /* those that are computed */
     float *again; /* gradients and statistics of a call of a layer that has others: the layer's variables in turn */
     double *sums; /* of the node that waits for those of its group; NULL: no node has any */
 };
@@ -52,6 +53,10 @@ const float *exec_forward(struct exec *x, const float *params, const struct batc
 size_t exec_begin_forward(struct exec *x, bool training, const struct batch *b);
 /* Inputs and variables of the node, before anything of it is computed. grads NULL: inference. */
 void exec_bind_node(struct exec *x, size_t node, const float *params, float *grads, const struct batch *b);
+/* exec_mask.c: gives the model's masks their memory; computes those that are ready when so many nodes are, for n
+ * examples. */
+MUST_USE int exec_make_masks(struct exec *x, struct err *e);
+void exec_masks(struct exec *x, size_t first, size_t last, size_t n);
 void exec_forward_node(struct exec *x, size_t node, bool training, bool logits);
 /* The loss that Keras prints: of all outputs by their weights, and regularisation. In training also its gradients. */
 double exec_loss(struct exec *x, bool training, const float *params, const struct batch *b, double *acc);

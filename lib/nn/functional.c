@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "base/str.h"
+#include "nn/layers/layer.h"
 #include "nn/model_graph.h"
 
 enum { ENDS_DEPTH_MAX = 3 };
@@ -149,7 +150,8 @@ static int functional_keras_tensor(struct functional *f, const struct node *tens
 /* ---- masks ---- */
 
 /* Keras 3 writes how a mask is computed as operations among the layers: NotEqual(x, 0) for an Embedding with mask_zero,
- * and others that combine such masks. They are left out, and of the mask of a call only x is kept (model_mask.c). */
+ * and others that combine such masks. They are left out, and of the mask of a call only each x is kept (model_mask.c).
+ */
 
 /* The place in layers + 1 of the operation that makes the mask; 0: it is something else. */
 static size_t mask_place(const struct functional *f, const struct node *tensor)
@@ -169,7 +171,7 @@ static struct node mask_arguments(const struct node *layer)
 
 static bool is_mask_operation(const struct functional *f, const struct node *layer)
 {
-    static const char *const FIRST[] = { "NotEqual", "ZerosLike" }; /* of tensors */
+    static const char *const FIRST[] = { "NotEqual", "ZerosLike", "OnesLike" }; /* of tensors */
     struct node module = node_get(layer, "module"), class_name = node_get(layer, "class_name");
     if (!json_is_string(module.v) || !str_starts(json_string_value(module.v), "keras.src.ops."))
         return false;
@@ -183,7 +185,7 @@ static bool is_mask_operation(const struct functional *f, const struct node *lay
 struct mask_walk {
     size_t *stack, n; /* places of operations */
     bool *seen;       /* of each place */
-    bool found;       /* the tensor of NotEqual is the last of f->tensors */
+    size_t first;     /* the tensors of NotEqual are those of f->tensors from here */
 };
 
 static int mask_error(const struct node *mask, struct err *e)
@@ -210,19 +212,18 @@ static int mask_source(struct functional *f, const struct node *args, struct mas
 {
     struct node x = node_item(args, 0), zero = node_item(args, 1);
     bool is_zero = json_is_number(zero.v) && !(json_number_value(zero.v) < 0 || json_number_value(zero.v) > 0);
-    size_t last = f->n;
     if (!is_zero || !is_keras_tensor(&x))
         return mask_error(at, e);
+    size_t added = f->n;
     if (functional_keras_tensor(f, &x, e) < 0)
         return -1;
-    if (w->found) {
-        const struct written_tensor *a = &f->tensors[last - 1], *b = &f->tensors[last];
-        bool same = a->item == b->item && a->number == b->number && a->output == b->output;
-        f->n = last;
-        return same ? 0 : mask_error(at, e);
+    const struct written_tensor *b = &f->tensors[added];
+    for (size_t i = w->first; i < added && f->n > added; i++) {
+        const struct written_tensor *a = &f->tensors[i];
+        if (a->item == b->item && a->number == b->number && a->output == b->output)
+            f->n = added;
     }
-    w->found = true;
-    return 0;
+    return f->n - w->first <= LAYER_INPUTS_MAX ? 0 : mask_error(at, e);
 }
 
 static int mask_operation(struct functional *f, const struct node *layer, struct mask_walk *w, const struct node *at,
@@ -234,7 +235,7 @@ static int mask_operation(struct functional *f, const struct node *layer, struct
     bool combines = false;
     if (str_eq(name, "NotEqual"))
         return mask_source(f, &args, w, at, e);
-    if (str_eq(name, "ZerosLike"))
+    if (str_eq(name, "ZerosLike") || str_eq(name, "OnesLike"))
         return 0;
     for (size_t i = 0; i < COUNT_OF(COMBINE); i++)
         combines |= str_eq(name, COMBINE[i]);
@@ -248,13 +249,13 @@ static int mask_operation(struct functional *f, const struct node *layer, struct
     return 0;
 }
 
-/* Adds the tensor whose zeros are padding. */
+/* Adds the tensors whose zeros are padding. */
 static int functional_mask(struct functional *f, const struct node *mask, struct err *e)
 {
     size_t n = node_size(&f->layers);
     auto_free size_t *stack = xcalloc(n + 1, sizeof(*stack));
     auto_free bool *seen = xcalloc(n + 1, sizeof(*seen));
-    struct mask_walk w = { .stack = stack, .seen = seen };
+    struct mask_walk w = { .stack = stack, .seen = seen, .first = f->n };
     if (mask_push(f, mask, &w, mask, e) < 0)
         return -1;
     while (w.n > 0) {
@@ -262,7 +263,7 @@ static int functional_mask(struct functional *f, const struct node *mask, struct
         if (mask_operation(f, &layer, &w, mask, e) < 0)
             return -1;
     }
-    return w.found ? 0 : mask_error(mask, e);
+    return f->n > w.first ? 0 : mask_error(mask, e);
 }
 
 /* ---- calls ---- */
@@ -344,9 +345,9 @@ static int functional_calls_of(struct functional *f, size_t item, struct err *e)
         c->n = f->n - c->first;
         if (c->n == 0)
             return node_error(&call, e, "the layer is called without a tensor");
-        c->masked = node_present(&mask);
-        if (c->masked && functional_mask(f, &mask, e) < 0)
+        if (node_present(&mask) && functional_mask(f, &mask, e) < 0)
             return -1;
+        c->masks = f->n - c->first - c->n;
     }
     return 0;
 }
@@ -458,7 +459,7 @@ static int visit(const struct functional *f, size_t root, struct sorting *s, str
         size_t call = s->stack[depth - 1];
         const struct graph_call *c = &g->calls[call];
         s->state[call] = OPEN;
-        if (s->next[call] == c->n + c->masked) {
+        if (s->next[call] == c->n + c->masks) {
             s->state[call] = DONE;
             g->order[s->n++] = call;
             depth--;

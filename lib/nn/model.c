@@ -17,6 +17,7 @@ void model_free(struct model *m)
         free(m->vars[i].name);
     for (size_t i = 0; i < m->nnodes; i++)
         free(m->nodes[i].again);
+    free(m->masks);
     for (size_t i = 0; i < m->ngraphs; i++) {
         model_graph_fini(m->graphs[i]);
         free(m->graphs[i]);
@@ -98,17 +99,21 @@ static int lay_out(struct model *m, struct err *e)
 
 size_t *model_readers(const struct model *m)
 {
-    size_t *readers = xcalloc(model_tensors(m), sizeof(*readers));
+    size_t *readers = xcalloc(model_tensors(m) + m->nmasks, sizeof(*readers));
     for (size_t i = 0; i < m->nnodes; i++)
         for (size_t k = 0; k < m->nodes[i].nin; k++)
             readers[m->nodes[i].in[k]]++;
+    for (size_t i = 0; i < m->nmasks; i++)
+        for (size_t k = 0; k < m->masks[i].nin; k++)
+            readers[m->masks[i].in[k]]++;
     return readers;
 }
 
 /* Adapting reads the data once, so every layer that leads to this one must be fixed. */
 static int check_adapted(const struct model *m, const struct node *at, struct err *e)
 {
-    auto_free const char **before = xcalloc(model_tensors(m), sizeof(*before)); /* a layer with variables, or NULL */
+    /* of each tensor and mask: a layer with variables, or NULL */
+    auto_free const char **before = xcalloc(model_tensors(m) + m->nmasks, sizeof(*before));
     for (size_t i = 0; i < m->nnodes; i++) {
         const struct layer *l = model_called(m, i);
         const char *leads = NULL;

@@ -25,7 +25,7 @@ struct graph_tensor { /* an output of a call: several only of a nested model */
 struct graph_call {
     size_t item;
     size_t first, n;      /* its tensors are graph.tensors[first], ... */
-    bool masked;          /* one more is that whose zeros are padding, as the document says */
+    size_t masks;         /* so many more are those whose zeros are padding, as the document says */
     struct shape *shapes; /* of its outputs, when the graph is called for the first time */
 };
 

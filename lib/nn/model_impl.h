@@ -24,11 +24,26 @@ struct model_node {
     /* The layer with the shapes of this call, when the layer was called before: a copy that owns nothing. NULL: the
      * first call, whose shapes the layer has. */
     struct layer *again;
-    /* Tensors, of nodes before this one. One more than the layer takes is the mask (model_mask.c). */
+    /* Tensors, of nodes before this one. One more than the layer takes is the mask, and twice as many are the masks of
+     * each (model_mask.c). */
     size_t in[LAYER_INPUTS_MAX];
     size_t nin;
-    size_t mask; /* the tensor whose zeros are padding, as the document says; SIZE_MAX: it says nothing */
-    bool last;   /* the layer is not called again */
+    size_t masks[LAYER_INPUTS_MAX], nmasks; /* the tensors whose zeros are padding, as the document says; 0: it says
+                                             * nothing */
+    bool last;                              /* the layer is not called again */
+};
+
+enum mask_kind {
+    MASK_ONES,   /* no padding: beside others that are joined */
+    MASK_EITHER, /* where one of several masks is; their shapes are aligned from the last axis */
+    MASK_JOINED  /* of tensors that Concatenate joins along that axis */
+};
+struct model_mask { /* a mask that is computed, of zeros and ones */
+    enum mask_kind kind;
+    struct shape shape;               /* of one example */
+    size_t in[LAYER_INPUTS_MAX], nin; /* masks: tensors of numbers, or computed before this one */
+    int axis;
+    size_t ready; /* it can be computed when so many nodes are */
 };
 
 /* An output, and how it is trained. */
@@ -60,6 +75,9 @@ struct model {
     /* In topological order: a node's inputs are made by nodes before it. A Sequential model is a chain. */
     struct model_node *nodes;
     size_t nnodes, nodes_cap;
+    /* Numbered as tensors, behind those of the nodes. A mask that is made of no others is the tensor of the numbers. */
+    struct model_mask *masks;
+    size_t nmasks;
     struct model_var *vars; /* trainable first */
     size_t nvars, size, trainable_size, params, trainable_params;
     struct optimizer *optimizer; /* NULL without compile */
@@ -84,9 +102,11 @@ static inline size_t model_tensors(const struct model *m)
 }
 static inline const struct shape *model_tensor(const struct model *m, size_t tensor)
 {
+    if (tensor >= model_tensors(m))
+        return &m->masks[tensor - model_tensors(m)].shape;
     return tensor < m->ninputs ? &m->inputs[tensor].shape : &model_called(m, tensor - m->ninputs)->out;
 }
-/* How many inputs of nodes each tensor is. New. */
+/* How many inputs of nodes and masks each tensor or mask is. New. */
 size_t *model_readers(const struct model *m);
 
 /* The layers can be written as a Sequential model: graph_is_chain(), and none of them joins tensors. */

@@ -245,7 +245,8 @@ static struct model_node *add_node(struct model *m, size_t layer, const struct l
         m->nodes = xrealloc(m->nodes, m->nodes_cap * sizeof(*m->nodes));
     }
     struct model_node *n = &m->nodes[m->nnodes++];
-    *n = (struct model_node){ .layer = layer, .nin = call->n, .mask = call->mask };
+    *n = (struct model_node){ .layer = layer, .nin = call->n, .nmasks = call->nmasks };
+    memcpy(n->masks, call->masks, call->nmasks * sizeof(n->masks[0]));
     memcpy(n->in, call->in, call->n * sizeof(n->in[0]));
     return n;
 }

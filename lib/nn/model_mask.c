@@ -3,6 +3,8 @@
  * leave padding out, and so does the loss of an output that it reaches. A mask is known by the tensor of the numbers,
  * which the node that needs it gets as its last input.
  */
+#include <string.h>
+
 #include "nn/layers/layer_rows.h"
 #include "nn/model_reading.h"
 
@@ -51,73 +53,217 @@ static int mask_error(const struct layer *l, const char *what, const struct node
                       l->row->k.names[0], l->name, what);
 }
 
-/* What a layer keeps of the masks of its inputs: one that they all have, and none when one of them has none. */
-static int mask_kept(const struct layer *l, const struct model_node *n, const size_t *masks, const struct node *layers,
-                     size_t *ret, struct err *e)
+/* ---- computed masks ---- */
+
+struct masking {
+    struct model *m;
+    const struct node *layers;
+    size_t *of; /* the mask of each tensor, or NO_MASK */
+    size_t cap;
+};
+
+static const struct model_mask *mask_computed(const struct model *m, size_t mask)
 {
-    bool some = false, all = true, same = true;
-    for (size_t k = 0; k < n->nin; k++) {
-        some |= masks[n->in[k]] != NO_MASK;
-        all &= masks[n->in[k]] != NO_MASK;
-        same &= masks[n->in[k]] == masks[n->in[0]];
+    return mask >= model_tensors(m) ? &m->masks[mask - model_tensors(m)] : NULL;
+}
+
+static bool mask_same(const struct model_mask *a, const struct model_mask *b)
+{
+    return a->kind == b->kind && a->axis == b->axis && a->nin == b->nin && shape_eq(&a->shape, &b->shape) &&
+           memcmp(a->in, b->in, a->nin * sizeof(a->in[0])) == 0;
+}
+
+/* The mask that is made so, which the model may have already. */
+static size_t mask_add(struct masking *k, struct model_mask *mask)
+{
+    struct model *m = k->m;
+    for (size_t i = 0; i < m->nmasks; i++)
+        if (mask_same(&m->masks[i], mask))
+            return model_tensors(m) + i;
+    for (size_t i = 0; i < mask->nin; i++) {
+        const struct model_mask *from = mask_computed(m, mask->in[i]);
+        size_t ready = from != NULL ? from->ready : mask->in[i] < m->ninputs ? 0 : mask->in[i] - m->ninputs + 1;
+        mask->ready = MAX(mask->ready, ready);
     }
-    *ret = same ? masks[n->in[0]] : NO_MASK;
-    if (some && l->id == LAYER_CONCATENATE && concatenate_axis(l) != l->in[0].rank - 1)
-        return mask_error(l, "tensors with a mask, whose steps it joins", layers, e);
-    bool differ = (all || l->id == LAYER_CONCATENATE) && !same; /* others drop a mask that not all have */
-    return differ ? mask_error(l, "tensors with different masks", layers, e) : 0;
+    if (m->nmasks == k->cap) {
+        k->cap = MAX(2 * k->cap, (size_t)8);
+        m->masks = xrealloc(m->masks, k->cap * sizeof(m->masks[0]));
+    }
+    m->masks[m->nmasks] = *mask;
+    return model_tensors(m) + m->nmasks++;
 }
 
-/* The document's mask must be the one that the Embeddings before the node give. Keras 2 writes none. */
-static int mask_check(const struct layer *l, const struct model_node *n, const size_t *masks, const struct node *layers,
-                      struct err *e)
+static struct shape mask_shape_of(const struct shape *tensor)
 {
-    bool taken = RULES[l->id] == MASK_TAKEN || RULES[l->id] == MASK_TAKEN_AND_KEPT;
-    if (n->mask == NO_MASK || (taken && n->mask == masks[n->in[0]]))
-        return 0;
-    return node_error(layers, e, "%s '%s' is called with a mask that is not that of its input, which is not supported",
-                      l->row->k.names[0], l->name);
+    struct shape s = *tensor;
+    s.rank = MAX(s.rank - 1, 0);
+    return s;
 }
 
-/* A layer that joins takes the one mask of all its inputs. Keras computes with other combinations too. */
-static int mask_taken(const struct layer *l, struct model_node *n, const size_t *masks, const struct node *layers,
-                      size_t *ret, struct err *e)
+static size_t mask_ones(struct masking *k, const struct shape *shape)
 {
-    size_t mask = masks[n->in[0]];
-    for (size_t k = 1; k < n->nin; k++)
-        if (masks[n->in[k]] != mask)
-            return mask_error(l, "tensors with different masks, or with and without one", layers, e);
-    if (mask != NO_MASK && n->nin == LAYER_INPUTS_MAX)
-        return mask_error(l, "so many tensors with a mask", layers, e);
-    if (mask != NO_MASK)
-        n->in[n->nin++] = mask;
-    *ret = mask;
+    return mask_add(k, &(struct model_mask){ .kind = MASK_ONES, .shape = *shape });
+}
+
+/* In order, each once. */
+static void mask_insert(struct model_mask *into, size_t mask)
+{
+    size_t at = into->nin;
+    for (size_t i = 0; i < into->nin; i++)
+        if (into->in[i] == mask)
+            return;
+    for (; at > 0 && into->in[at - 1] > mask; at--)
+        into->in[at] = into->in[at - 1];
+    into->in[at] = mask;
+    into->nin++;
+}
+
+/* What is a step in one of the masks is one in this mask of that shape. */
+static size_t mask_either(struct masking *k, const size_t *masks, size_t n, const struct shape *shape)
+{
+    struct model_mask either = { .kind = MASK_EITHER, .shape = *shape };
+    for (size_t i = 0; i < n; i++)
+        mask_insert(&either, masks[i]);
+    bool alone = either.nin == 1 && shape_eq(model_tensor(k->m, either.in[0]), shape);
+    return alone ? either.in[0] : mask_add(k, &either);
+}
+
+/* ---- what a call does with masks ---- */
+
+/* The masks of the inputs; where one has none, but another has, it is one of ones. Returns how many inputs have one. */
+static size_t masks_of(struct masking *k, const struct layer *l, const struct model_node *n, size_t *ret)
+{
+    size_t some = 0;
+    for (size_t i = 0; i < n->nin; i++)
+        some += (ret[i] = k->of[n->in[i]]) != NO_MASK;
+    for (size_t i = 0; i < n->nin && some > 0; i++) {
+        struct shape own = mask_shape_of(&l->in[i]);
+        if (ret[i] == NO_MASK)
+            ret[i] = mask_ones(k, &own);
+    }
+    return some;
+}
+
+static int mask_check_ranks(const struct masking *k, const struct layer *l, struct err *e)
+{
+    for (size_t i = 1; i < l->nin; i++)
+        if (l->in[i].rank != l->in[0].rank)
+            return mask_error(l, "tensors with different ranks and masks", k->layers, e);
     return 0;
 }
 
-static int mask_node(struct model *m, size_t node, size_t *masks, const struct node *layers, struct err *e)
+/* Along the last axis a step is in the result where it is in one of the tensors; other axes are those of the steps. */
+static size_t mask_concatenated(struct masking *k, const struct layer *l, const size_t *masks)
 {
-    struct model_node *n = &m->nodes[node];
-    const struct layer *l = model_called(m, node);
-    size_t *made = &masks[model_made(m, node)], taken;
+    struct model_mask joined = { .kind = MASK_JOINED, .shape = mask_shape_of(&l->out), .axis = concatenate_axis(l) };
+    if (joined.axis == l->out.rank - 1)
+        return mask_either(k, masks, l->nin, &joined.shape);
+    memcpy(joined.in, masks, l->nin * sizeof(*masks));
+    joined.nin = l->nin;
+    return mask_add(k, &joined);
+}
+
+/* What a layer keeps of the masks of its inputs. Other layers than Concatenate drop a mask that not all have. */
+static int mask_kept(struct masking *k, const struct layer *l, const struct model_node *n, size_t *ret, struct err *e)
+{
+    size_t masks[LAYER_INPUTS_MAX], some = masks_of(k, l, n, masks);
+    struct shape shape = mask_shape_of(&l->out);
+    *ret = NO_MASK;
+    if (some == 0 || (some < n->nin && l->id != LAYER_CONCATENATE))
+        return 0;
+    if (mask_check_ranks(k, l, e) < 0)
+        return -1;
+    *ret = l->id == LAYER_CONCATENATE ? mask_concatenated(k, l, masks) : mask_either(k, masks, n->nin, &shape);
+    return 0;
+}
+
+/* All inputs have this mask, or none has one. */
+static bool mask_is_one(const size_t *masks, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (masks[i] != masks[0])
+            return false;
+    return true;
+}
+
+/* A node takes the one mask of all its inputs, or a mask for each. */
+static int mask_taken(struct masking *k, const struct layer *l, struct model_node *n, size_t *ret, struct err *e)
+{
+    size_t masks[LAYER_INPUTS_MAX], some = masks_of(k, l, n, masks), nin = n->nin;
+    struct shape shape = mask_shape_of(&l->out);
+    *ret = NO_MASK;
+    if (some == 0)
+        return 0;
+    bool one = mask_is_one(masks, nin);
+    if (nin + (one ? 1 : nin) > LAYER_INPUTS_MAX)
+        return mask_error(l, "so many tensors with a mask", k->layers, e);
+    if (!one && mask_check_ranks(k, l, e) < 0)
+        return -1;
+    for (size_t i = 0; i < (one ? 1 : nin); i++)
+        n->in[n->nin++] = one ? masks[0] : mask_either(k, &masks[i], 1, &shape);
+    if (some == nin)
+        *ret = one ? masks[0] : mask_either(k, masks, nin, &shape);
+    return 0;
+}
+
+/* The tensors of numbers that a mask is made of; returns how many. */
+static size_t mask_sources(const struct model *m, size_t mask, bool *seen, size_t *ret)
+{
+    auto_free size_t *stack = xcalloc(m->nmasks * LAYER_INPUTS_MAX + 1, sizeof(*stack));
+    size_t depth = 0, n = 0;
+    stack[depth++] = mask;
+    while (depth > 0) {
+        size_t next = stack[--depth];
+        const struct model_mask *from = mask_computed(m, next);
+        if (seen[next])
+            continue;
+        seen[next] = true;
+        if (from == NULL)
+            ret[n++] = next;
+        for (size_t i = 0; from != NULL && i < from->nin; i++)
+            stack[depth++] = from->in[i];
+    }
+    return n;
+}
+
+/* The document's mask must be made of the numbers of the Embeddings before the node. Keras 2 writes none. */
+static int mask_check(const struct masking *k, const struct layer *l, const struct model_node *n, struct err *e)
+{
+    const size_t tensors = model_tensors(k->m) + k->m->nmasks, mask = k->of[n->in[0]];
+    bool taken = RULES[l->id] == MASK_TAKEN || RULES[l->id] == MASK_TAKEN_AND_KEPT, same = taken && mask != NO_MASK;
+    if (n->nmasks == 0)
+        return 0;
+    auto_free bool *seen = xcalloc(tensors, sizeof(*seen));
+    auto_free size_t *sources = xcalloc(tensors, sizeof(*sources));
+    same = same && mask_sources(k->m, mask, seen, sources) == n->nmasks;
+    for (size_t i = 0; same && i < n->nmasks; i++)
+        same = seen[n->masks[i]];
+    return same ? 0
+                : node_error(k->layers, e,
+                             "%s '%s' is called with a mask that is not that of its input, which is not supported",
+                             l->row->k.names[0], l->name);
+}
+
+static int mask_node(struct masking *k, size_t node, struct err *e)
+{
+    struct model_node *n = &k->m->nodes[node];
+    const struct layer *l = model_called(k->m, node);
+    size_t *made = &k->of[model_made(k->m, node)], taken;
     *made = NO_MASK;
-    if (mask_check(l, n, masks, layers, e) < 0)
+    if (mask_check(k, l, n, e) < 0)
         return -1;
     switch (RULES[l->id]) {
     case MASK_MADE:
         *made = l->arg[EMBEDDING_MASK_ZERO] != 0 ? n->in[0] : NO_MASK;
         return 0;
     case MASK_KEPT:
-        return mask_kept(l, n, masks, layers, made, e);
+        return mask_kept(k, l, n, made, e);
     case MASK_TAKEN:
-        return mask_taken(l, n, masks, layers, &taken, e);
+        return mask_taken(k, l, n, &taken, e);
     case MASK_TAKEN_AND_KEPT:
-        return mask_taken(l, n, masks, layers, made, e);
+        return mask_taken(k, l, n, made, e);
     case MASK_REFUSED:
-        for (size_t k = 0; k < n->nin; k++)
-            if (masks[n->in[k]] != NO_MASK)
-                return mask_error(l, "a tensor with a mask", layers, e);
-        return 0;
+        return k->of[n->in[0]] != NO_MASK ? mask_error(l, "a tensor with a mask", k->layers, e) : 0;
     case MASK_DROPPED:
     default:
         return 0;
@@ -126,13 +272,14 @@ static int mask_node(struct model *m, size_t node, size_t *masks, const struct n
 
 int reading_masks(struct model *m, const struct node *layers, struct err *e)
 {
-    auto_free size_t *masks = xcalloc(model_tensors(m), sizeof(*masks));
-    for (size_t k = 0; k < m->ninputs; k++)
-        masks[k] = NO_MASK;
+    auto_free size_t *of = xcalloc(model_tensors(m), sizeof(*of));
+    struct masking k = { .m = m, .layers = layers, .of = of };
+    for (size_t i = 0; i < m->ninputs; i++)
+        of[i] = NO_MASK;
     for (size_t i = 0; i < m->nnodes; i++)
-        if (mask_node(m, i, masks, layers, e) < 0)
+        if (mask_node(&k, i, e) < 0)
             return -1;
     for (size_t i = 0; i < m->nheads; i++)
-        m->heads[i].mask = masks[m->heads[i].tensor];
+        m->heads[i].mask = of[m->heads[i].tensor];
     return 0;
 }

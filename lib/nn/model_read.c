@@ -268,11 +268,12 @@ static int make_call(struct calling *c, size_t call, struct err *e)
     const struct node layers = r->layers[c->graph], at = graph_item_place(g, &layers, k->item);
     bool known = !r->failed && !r->unshaped;
     struct layer_call with = {
-        .n = k->n, .at = graph_call_place(g, &layers, call), .listed = !g->sequential, .mask = SIZE_MAX
+        .n = k->n, .at = graph_call_place(g, &layers, call), .listed = !g->sequential, .nmasks = k->masks
     };
-    auto_free size_t *in = xcalloc(k->n + 1, sizeof(*in));
+    auto_free size_t *in = xcalloc(k->n + k->masks + 1, sizeof(*in));
 
     with.in = in;
+    with.masks = in + k->n;
     if (it->kind == ITEM_INPUT) {
         if (known)
             push_values(c, call, &c->in[it->index], 1);
@@ -280,8 +281,7 @@ static int make_call(struct calling *c, size_t call, struct err *e)
     }
     if (!known && it->index != SIZE_MAX)
         return 0; /* its arguments were checked when it was called first */
-    if (known && (gather(c, g->tensors + k->first, k->n, &with.at, in, e) < 0 ||
-                  gather(c, g->tensors + k->first + k->n, k->masked, &with.at, &with.mask, e) < 0))
+    if (known && gather(c, g->tensors + k->first, k->n + k->masks, &with.at, in, e) < 0)
         return -1;
     if (it->kind == ITEM_LAYER)
         return call_layer(c, call, it, &at, &with, e);

@@ -26,9 +26,10 @@ struct reading { /* one model being read */
 struct layer_call {
     const size_t *in;
     size_t n;
-    struct node at; /* where they are written */
-    bool listed;    /* in a functional model, where a layer may join several */
-    size_t mask;    /* the tensor whose zeros are padding, as the document says; SIZE_MAX: it says nothing */
+    struct node at;      /* where they are written */
+    bool listed;         /* in a functional model, where a layer may join several */
+    const size_t *masks; /* the tensors whose zeros are padding, as the document says */
+    size_t nmasks;
 };
 
 /* ---- model_layer.c ---- */
@@ -58,7 +59,8 @@ MUST_USE int reading_call_again(struct reading *r, size_t layer, const struct no
 
 /* ---- model_mask.c ---- */
 
-/* Gives the nodes that leave padding out a second input: the numbers that are 0 where it is. Of the whole model. */
+/* Gives the nodes and outputs that leave padding out their masks: the numbers that are 0 where it is, or one that is
+ * computed from several. Of the whole model. */
 MUST_USE int reading_masks(struct model *m, const struct node *layers, struct err *e);
 
 #endif

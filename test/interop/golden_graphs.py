@@ -177,6 +177,31 @@ def tagging():
     return keras.Model([words, title], [tag, size, known], name="tagging")
 
 
+def joined_masks():
+    """Tensors with different masks, and without one, that are joined, also along the steps."""
+    words, more, title = (keras.Input((n,), dtype="int32", name=name) for n, name in ((6, "words"), (6, "more"), (1, "kind")))
+    a, b = (L.Embedding(8, 4, mask_zero=True, name=n)(x) for n, x in (("table", words), ("place", more)))
+    c, one = L.Embedding(8, 4, name="plain")(more), L.Embedding(4, 4, mask_zero=True, name="one")(title)
+    both = L.Add(name="sum")([a, b])
+    steps = L.Concatenate(axis=1, name="steps")([a, c, L.Dense(4, name="dense")(b)])
+    joined = [
+        both,
+        L.Multiply(name="product")([a, b, c]),
+        L.BatchNormalization(name="norm")(L.Multiply(name="masked_product")([a, b])),
+        L.Maximum(name="most")([c, a, b]),
+        L.Minimum(name="least")([a, both, b]),
+        L.BatchNormalization(name="long")(steps),
+        L.Concatenate(name="beside_plain")([a, c]),
+        L.Concatenate(name="beside")([a, b]),
+        L.Average(name="wide")([both, one]),
+        L.Multiply(name="wide_product")([a, one]),
+        L.Maximum(name="wide_most")([a, one, both]),
+    ]
+    means = [L.GlobalAveragePooling1D()(x) for x in joined]
+    out, tag = L.Dense(2, name="out")(L.Concatenate(name="all")(means)), L.Dense(2, activation="softmax", name="tag")(L.Subtract(name="less")([both, b]))
+    return keras.Model([words, more, title], [out, tag, L.Dense(1, name="size")(steps)], name="joined_masks")
+
+
 def encoded():
     """Whole numbers that go into a table and into encodings of all modes, on their own and joined."""
     tags, kind = keras.Input((3,), dtype="int32", name="tags"), keras.Input((1,), dtype="int32", name="kind")
@@ -190,7 +215,7 @@ def encoded():
 
 
 # Inputs that are rows of a table, and how many rows it has.
-ROWS = {"user": 5, "film": 7, "last": 7, "words": 8, "title": 8, "tags": 5, "kind": 4}
+ROWS = {"user": 5, "film": 7, "last": 7, "words": 8, "title": 8, "more": 8, "tags": 5, "kind": 4}
 
 COMPILED = {
     "two_heads": {
@@ -205,6 +230,7 @@ COMPILED = {
         "metrics": {"tag": ["accuracy", "sparse_categorical_crossentropy"], "size": ["mae", "RootMeanSquaredError"], "known": ["accuracy", "AUC"]},
         "weighted_metrics": {"size": ["cosine_similarity"]},
     },
+    "joined_masks": {"loss": ["mse", "sparse_categorical_crossentropy", "mse"], "metrics": [[], ["accuracy"], ["mae"]]},
     "read_head": {"loss": ["mae", "categorical_crossentropy"], "metrics": [None, ["accuracy"]]},
     "one_loss": {"loss": "mse", "metrics": [["mae"], []]},
 }
@@ -303,7 +329,7 @@ def case(make, seed):
 
 def main():
     makers = [shared_dense, shared_norm, siamese, two_outputs, stacked, nested_output, nested_outputs, wide_and_deep, three_inputs]
-    makers += [two_heads, read_head, one_loss, recommendation, bag_of_words, masked_norm, encoded, tagging]
+    makers += [two_heads, read_head, one_loss, recommendation, bag_of_words, masked_norm, encoded, tagging, joined_masks]
     about = f"test/interop/golden_graphs.py: SGD {RATE}, mse, {STEPS} steps of one batch"
     cases = [case(make, 7 + i) for i, make in enumerate(makers)]
     print(f'{{"about": {json.dumps(about)}, "versions": {json.dumps({"keras": keras.__version__})}, "cases": [')

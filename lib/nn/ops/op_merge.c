@@ -4,7 +4,7 @@
  * each of them, and in training one more, for a gradient before it is summed to the input's shape.
  *
  * Multiply, Maximum and Minimum may have a mask after their inputs: 0 where the position is padding. There Multiply
- * gives 0, and Maximum and Minimum the first input.
+ * gives 0, and Maximum and Minimum the first input. With a mask for each input they join those that are not padding.
  */
 #include "nn/layers/layer_rows.h"
 #include "nn/ops/broadcast.h"
@@ -14,8 +14,9 @@
 struct merge { /* one node in one pass; all in the shape of the output */
     const float *x[LAYER_INPUTS_MAX];
     size_t nin, elements;
-    float *spare;      /* the part for a gradient */
-    const float *mask; /* of each row; NULL: none */
+    float *spare;              /* the part for a gradient */
+    const float *mask;         /* of each row; NULL: none */
+    const float *const *masks; /* of each input, in place of `mask`; NULL: none */
 };
 
 struct merge_row {
@@ -149,9 +150,15 @@ static size_t merge_channels(const struct layer *l)
     return (size_t)l->out.dim[l->out.rank - 1];
 }
 
+static const float *const *merge_masks(const struct op_ctx *c)
+{
+    const size_t nin = c->l->nin;
+    return 2 * nin <= LAYER_INPUTS_MAX && nin > 1 && c->x[nin + 1] != NULL ? c->x + nin : NULL;
+}
+
 static const float *merge_mask(const struct op_ctx *c)
 {
-    return c->l->nin < LAYER_INPUTS_MAX ? c->x[c->l->nin] : NULL;
+    return c->l->nin < LAYER_INPUTS_MAX && merge_masks(c) == NULL ? c->x[c->l->nin] : NULL;
 }
 
 /* Forward repeats the inputs, backward finds them as it left them. */
@@ -160,6 +167,7 @@ static struct merge merge_of(const struct op_ctx *c, bool forward)
     struct merge m = {
         .nin = c->l->nin, .mask = merge_mask(c), .elements = c->n * shape_elements(&c->l->out), .spare = c->scratch
     };
+    m.masks = merge_masks(c);
     for (size_t k = 0; k < m.nin; k++) {
         m.x[k] = c->x[k];
         if (!merge_repeats(c->l, k))
@@ -188,10 +196,62 @@ static void merge_pad(const struct op_ctx *c, const float *first, float *y)
     }
 }
 
+/* The inputs of a row that are not padding there, of Maximum and Minimum else the first. *ret_k: the place of input k
+ * among them, SIZE_MAX: it is not. */
+static struct merge merge_part(const struct op_ctx *c, const struct merge *m, size_t r, size_t k, size_t *ret_k)
+{
+    size_t channels = merge_channels(c->l);
+    struct merge part = { .elements = channels };
+    *ret_k = SIZE_MAX;
+    for (size_t i = 0; i < m->nin; i++) {
+        if (m->masks[i][r] == 0)
+            continue;
+        *ret_k = i == k ? part.nin : *ret_k;
+        part.x[part.nin++] = m->x[i] + r * channels;
+    }
+    if (part.nin == 0 && c->l->id != LAYER_MULTIPLY) {
+        *ret_k = k == 0 ? 0 : SIZE_MAX;
+        part.x[part.nin++] = m->x[0] + r * channels;
+    }
+    return part;
+}
+
+static void merge_parts(const struct op_ctx *c, const struct merge *m)
+{
+    size_t channels = merge_channels(c->l), rows = m->elements / channels, ignored;
+    for (size_t r = 0; r < rows; r++) {
+        struct merge part = merge_part(c, m, r, 0, &ignored);
+        float *y = c->y + r * channels;
+        if (part.nin == 0)
+            memset(y, 0, channels * sizeof(*y));
+        else
+            memcpy(y, part.x[0], channels * sizeof(*y));
+        for (size_t k = 1; k < part.nin; k++)
+            merge_rows[c->l->id].join(part.x[k], y, channels);
+    }
+}
+
+/* dx holds the gradient of the output. */
+static void merge_parts_gradient(const struct op_ctx *c, const struct merge *m, size_t k, float *dx)
+{
+    size_t channels = merge_channels(c->l), rows = m->elements / channels, at;
+    for (size_t r = 0; r < rows; r++, dx += channels) {
+        struct merge part = merge_part(c, m, r, k, &at);
+        if (at == SIZE_MAX)
+            memset(dx, 0, channels * sizeof(*dx));
+        else
+            merge_rows[c->l->id].gradient(&part, at, dx);
+    }
+}
+
 void op_merge_forward(const struct op_ctx *c)
 {
     const struct merge_row *row = &merge_rows[c->l->id];
     struct merge m = merge_of(c, true);
+    if (m.masks != NULL) {
+        merge_parts(c, &m);
+        return;
+    }
     memcpy(c->y, m.x[0], m.elements * sizeof(*c->y));
     for (size_t k = 1; k < m.nin; k++)
         row->join(m.x[k], c->y, m.elements);
@@ -224,8 +284,9 @@ void op_merge_backward(const struct op_ctx *c)
 {
     const struct merge_row *row = &merge_rows[c->l->id];
     struct merge m = merge_of(c, false);
-    if (m.mask != NULL && c->dx[m.nin] != NULL)
-        memset(c->dx[m.nin], 0, m.elements / merge_channels(c->l) * sizeof(float));
+    for (size_t k = m.nin; k < (m.masks != NULL ? 2 * m.nin : m.nin + (m.mask != NULL)); k++)
+        if (c->dx[k] != NULL) /* of the numbers that are a mask */
+            memset(c->dx[k], 0, m.elements / merge_channels(c->l) * sizeof(float));
     for (size_t k = m.nin; k-- > 0;) {
         bool repeats = merge_repeats(c->l, k);
         float *dx = repeats ? m.spare : c->dx[k];
@@ -233,7 +294,9 @@ void op_merge_backward(const struct op_ctx *c)
             continue;
         if (dx != c->dy)
             memcpy(dx, c->dy, m.elements * sizeof(*dx));
-        if (m.mask != NULL)
+        if (m.masks != NULL)
+            merge_parts_gradient(c, &m, k, dx);
+        else if (m.mask != NULL)
             merge_masked_gradient(c, &m, k, dx);
         else if (row->gradient != NULL)
             row->gradient(&m, k, dx);

@@ -205,7 +205,14 @@ static const struct gradient_case MASKED[] = {
     { LAYER_MINIMUM, "{}", STEPS, true, { STEPS } },
 };
 
-enum { EXAMPLES = 4, MASK_STEPS = 7 };
+/* With a mask of STEPS for each input, also at the end. */
+static const struct gradient_case MASKED_EACH[] = {
+    { LAYER_MULTIPLY, "{}", STEPS, true, { STEPS, STEPS } }, { LAYER_MULTIPLY, "{}", STEPS_OF_ONE, true, { STEPS } },
+    { LAYER_MAXIMUM, "{}", STEPS, true, { STEPS, STEPS } },  { LAYER_MAXIMUM, "{}", STEPS, true, { STEPS_OF_ONE } },
+    { LAYER_MINIMUM, "{}", STEPS, true, { STEPS, STEPS } },
+};
+
+enum { EXAMPLES = 4, MASK_STEPS = 7, MASK_SIZE = EXAMPLES * MASK_STEPS };
 static const float STEP = 1.0F / 128;
 
 static void draw(float *v, size_t n, uint32_t name)
@@ -265,23 +272,28 @@ static size_t start(struct op_run *r, const struct gradient_case *c)
 }
 
 /* Padding of a different length in each example, the first of which is padding alone. */
-static void add_mask(struct op_run *r, size_t nin, float *mask, float *gradient)
+static void add_masks(struct op_run *r, size_t nin, size_t n, float *mask, float *gradient)
 {
-    for (size_t i = 0; i < (size_t)EXAMPLES * MASK_STEPS; i++) {
-        mask[i] = i % MASK_STEPS < i / MASK_STEPS * 2 ? (float)(1 + i % 3) : 0;
-        gradient[i] = NAN;
+    for (size_t k = 0; k < n; k++, mask += MASK_SIZE, gradient += MASK_SIZE) {
+        for (size_t i = 0; i < MASK_SIZE; i++) {
+            size_t step = (i % MASK_STEPS + 3 * k) % MASK_STEPS;
+            mask[i] = step < i / MASK_STEPS * 2 ? (float)(1 + i % 3) : 0;
+            gradient[i] = NAN;
+        }
+        r->c.x[nin + k] = mask;
+        r->c.dx[nin + k] = gradient;
     }
-    r->c.x[nin] = mask;
-    r->c.dx[nin] = gradient;
 }
 
-static void check_case(const struct gradient_case *c, bool masked)
+enum masks { UNMASKED, ONE_MASK, MASK_EACH };
+
+static void check_case(const struct gradient_case *c, enum masks masks)
 {
     struct op_run r;
     size_t nin = start(&r, c);
-    float mask[EXAMPLES * MASK_STEPS], gradient[EXAMPLES * MASK_STEPS] = { 0 };
-    if (masked)
-        add_mask(&r, nin, mask, gradient);
+    float mask[3 * MASK_SIZE], gradient[3 * MASK_SIZE] = { 0 };
+    if (masks != UNMASKED)
+        add_masks(&r, nin, masks == ONE_MASK ? 1 : nin, mask, gradient);
     auto_free float *upstream = xcalloc(r.out, sizeof(float));
     draw(upstream, r.out, 1);
     draw(r.x, r.in, 2);
@@ -324,7 +336,7 @@ START_TEST(every_row)
         for (size_t i = 0; i < COUNT_OF(CASES); i++) {
             if (CASES[i].id != (enum layer_id)id)
                 continue;
-            check_case(&CASES[i], false);
+            check_case(&CASES[i], UNMASKED);
             cases++;
         }
         ck_assert_msg(cases > 0, "%s has no gradient case", layer_rows[id].k.names[0]);
@@ -334,7 +346,13 @@ END_TEST
 
 START_TEST(rows_with_a_mask)
 {
-    check_case(&MASKED[_i], true);
+    check_case(&MASKED[_i], ONE_MASK);
+}
+END_TEST
+
+START_TEST(rows_with_a_mask_for_each_input)
+{
+    check_case(&MASKED_EACH[_i], MASK_EACH);
 }
 END_TEST
 
@@ -380,6 +398,7 @@ Suite *test_suite(void)
     TCase *t = tcase_create("gradients");
     tcase_add_test(t, every_row);
     tcase_add_loop_test(t, rows_with_a_mask, 0, COUNT_OF(MASKED));
+    tcase_add_loop_test(t, rows_with_a_mask_for_each_input, 0, COUNT_OF(MASKED_EACH));
     tcase_add_test(t, tables_agree);
     tcase_add_test(t, data_format_is_written);
     suite_add_tcase(s, t);
