@@ -72,6 +72,19 @@ static void mask_joined(const struct exec *x, const struct model_mask *k, size_t
     }
 }
 
+static void mask_unlike(const struct exec *x, const struct model_mask *k, size_t n, float *y)
+{
+    size_t rows = n * shape_elements(&k->shape);
+    size_t channels = shape_elements(model_tensor(x->m, k->in[0])) / shape_elements(&k->shape);
+    const float *from = x->value[k->in[0]];
+    for (size_t r = 0; r < rows; r++, from += channels) {
+        y[r] = 0;
+        for (size_t i = 0; i < channels; i++)
+            if (from[i] != k->padding)
+                y[r] = 1;
+    }
+}
+
 static void compute_mask(struct exec *x, size_t mask, size_t n)
 {
     const struct model_mask *k = &x->m->masks[mask];
@@ -82,6 +95,9 @@ static void compute_mask(struct exec *x, size_t mask, size_t n)
         break;
     case MASK_EITHER:
         mask_either(x, k, n, y);
+        break;
+    case MASK_UNLIKE:
+        mask_unlike(x, k, n, y);
         break;
     case MASK_JOINED:
     default:

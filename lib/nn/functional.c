@@ -14,6 +14,7 @@ enum { ENDS_DEPTH_MAX = 3 };
 struct written_tensor {
     size_t item;
     int64_t number, output;
+    float padding; /* of a mask */
 };
 
 struct functional { /* one model being read */
@@ -150,8 +151,8 @@ static int functional_keras_tensor(struct functional *f, const struct node *tens
 /* ---- masks ---- */
 
 /* Keras 3 writes how a mask is computed as operations among the layers: NotEqual(x, 0) for an Embedding with mask_zero,
- * and others that combine such masks. They are left out, and of the mask of a call only each x is kept (model_mask.c).
- */
+ * NotEqual(x, mask_value) for a Masking, and others that combine such masks. They are left out, and of the mask of a
+ * call only each x and its number are kept (model_mask.c). */
 
 /* The place in layers + 1 of the operation that makes the mask; 0: it is something else. */
 static size_t mask_place(const struct functional *f, const struct node *tensor)
@@ -192,7 +193,7 @@ static int mask_error(const struct node *mask, struct err *e)
 {
     return node_error(mask, e,
                       "a layer called with a mask of its own is not supported, only with that of an Embedding with "
-                      "mask_zero");
+                      "mask_zero, or of a Masking");
 }
 
 static int mask_push(const struct functional *f, const struct node *tensor, struct mask_walk *w, const struct node *at,
@@ -210,17 +211,18 @@ static int mask_push(const struct functional *f, const struct node *tensor, stru
 static int mask_source(struct functional *f, const struct node *args, struct mask_walk *w, const struct node *at,
                        struct err *e)
 {
-    struct node x = node_item(args, 0), zero = node_item(args, 1);
-    bool is_zero = json_is_number(zero.v) && !(json_number_value(zero.v) < 0 || json_number_value(zero.v) > 0);
-    if (!is_zero || !is_keras_tensor(&x))
+    struct node x = node_item(args, 0), padding = node_item(args, 1);
+    if (!json_is_number(padding.v) || !is_keras_tensor(&x))
         return mask_error(at, e);
     size_t added = f->n;
     if (functional_keras_tensor(f, &x, e) < 0)
         return -1;
-    const struct written_tensor *b = &f->tensors[added];
+    struct written_tensor *b = &f->tensors[added];
+    b->padding = (float)json_number_value(padding.v);
     for (size_t i = w->first; i < added && f->n > added; i++) {
         const struct written_tensor *a = &f->tensors[i];
-        if (a->item == b->item && a->number == b->number && a->output == b->output)
+        if (a->item == b->item && a->number == b->number && a->output == b->output &&
+            memcmp(&a->padding, &b->padding, sizeof(a->padding)) == 0)
             f->n = added;
     }
     return f->n - w->first <= LAYER_INPUTS_MAX ? 0 : mask_error(at, e);
@@ -434,7 +436,7 @@ static struct graph_tensor *functional_tensors(const struct functional *f, size_
     struct graph_tensor *ret = xcalloc(n + 1, sizeof(*ret));
     for (size_t i = 0; i < n; i++) {
         const struct written_tensor *t = &f->tensors[first + i];
-        ret[i] = (struct graph_tensor){ f->g->items[t->item].first + (size_t)t->number, (size_t)t->output };
+        ret[i] = (struct graph_tensor){ f->g->items[t->item].first + (size_t)t->number, (size_t)t->output, t->padding };
     }
     return ret;
 }

@@ -20,12 +20,13 @@ struct graph_item {
 
 struct graph_tensor { /* an output of a call: several only of a nested model */
     size_t call, output;
+    float padding; /* of a mask: the number that is padding in the tensor */
 };
 
 struct graph_call {
     size_t item;
     size_t first, n;      /* its tensors are graph.tensors[first], ... */
-    size_t masks;         /* so many more are those whose zeros are padding, as the document says */
+    size_t masks;         /* so many more are those that its mask is made of, as the document says */
     struct shape *shapes; /* of its outputs, when the graph is called for the first time */
 };
 

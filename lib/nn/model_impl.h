@@ -18,6 +18,11 @@ struct model_var { /* beside the public struct variable */
     const struct var_spec *spec; /* in its layer */
 };
 
+struct mask_source { /* a tensor, and the number that is padding in it */
+    size_t tensor;
+    float padding;
+};
+
 /* One call of a layer. The first tensors are the inputs of the model, then the output of each node. */
 struct model_node {
     size_t layer;
@@ -28,14 +33,15 @@ struct model_node {
      * each (model_mask.c). */
     size_t in[LAYER_INPUTS_MAX];
     size_t nin;
-    size_t masks[LAYER_INPUTS_MAX], nmasks; /* the tensors whose zeros are padding, as the document says; 0: it says
-                                             * nothing */
-    bool last;                              /* the layer is not called again */
+    struct mask_source masks[LAYER_INPUTS_MAX];
+    size_t nmasks; /* that the mask is made of, as the document says; 0: it says nothing */
+    bool last;     /* the layer is not called again */
 };
 
 enum mask_kind {
     MASK_ONES,   /* no padding: beside others that are joined */
     MASK_EITHER, /* where one of several masks is; their shapes are aligned from the last axis */
+    MASK_UNLIKE, /* in[0] is a tensor; its rows whose numbers all are `padding` are padding */
     MASK_JOINED  /* of tensors that Concatenate joins along that axis */
 };
 struct model_mask { /* a mask that is computed, of zeros and ones */
@@ -43,6 +49,7 @@ struct model_mask { /* a mask that is computed, of zeros and ones */
     struct shape shape;               /* of one example */
     size_t in[LAYER_INPUTS_MAX], nin; /* masks: tensors of numbers, or computed before this one */
     int axis;
+    float padding;
     size_t ready; /* it can be computed when so many nodes are */
 };
 

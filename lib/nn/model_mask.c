@@ -1,7 +1,7 @@
-/* Follows the masks of Keras through a model: an Embedding with mask_zero marks the numbers that are 0 as padding,
- * layers that compute each position by itself keep the mask, and GlobalAveragePooling1D, BatchNormalization and others
- * leave padding out, and so does the loss of an output that it reaches. A mask is known by the tensor of the numbers,
- * which the node that needs it gets as its last input.
+/* Follows the masks of Keras through a model: an Embedding with mask_zero marks the numbers that are 0 as padding, and
+ * a Masking the steps, layers that compute each position by itself keep the mask, and GlobalAveragePooling1D,
+ * BatchNormalization and others leave padding out, and so does the loss of an output that it reaches. A mask is known
+ * by the tensor of the numbers, which the node that needs it gets as its last input.
  */
 #include <string.h>
 
@@ -20,6 +20,7 @@ enum mask_rule {
 };
 static const enum mask_rule RULES[LAYER_COUNT] = {
     [LAYER_EMBEDDING] = MASK_MADE,
+    [LAYER_MASKING] = MASK_MADE,
     [LAYER_GLOBAL_AVERAGE_POOLING_1D] = MASK_TAKEN,
     [LAYER_IDENTITY] = MASK_KEPT,
     [LAYER_DENSE] = MASK_KEPT,
@@ -70,6 +71,7 @@ static const struct model_mask *mask_computed(const struct model *m, size_t mask
 static bool mask_same(const struct model_mask *a, const struct model_mask *b)
 {
     return a->kind == b->kind && a->axis == b->axis && a->nin == b->nin && shape_eq(&a->shape, &b->shape) &&
+           memcmp(&a->padding, &b->padding, sizeof(a->padding)) == 0 &&
            memcmp(a->in, b->in, a->nin * sizeof(a->in[0])) == 0;
 }
 
@@ -206,10 +208,19 @@ static int mask_taken(struct masking *k, const struct layer *l, struct model_nod
     return 0;
 }
 
-/* The tensors of numbers that a mask is made of; returns how many. */
-static size_t mask_sources(const struct model *m, size_t mask, bool *seen, size_t *ret)
+static void mask_add_source(struct mask_source *sources, size_t *n, size_t tensor, float padding)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (sources[i].tensor == tensor && sources[i].padding >= padding && sources[i].padding <= padding)
+            return;
+    sources[(*n)++] = (struct mask_source){ tensor, padding };
+}
+
+/* The tensors that a mask is made of, each once; returns how many. */
+static size_t mask_sources(const struct model *m, size_t mask, struct mask_source *ret)
 {
     auto_free size_t *stack = xcalloc(m->nmasks * LAYER_INPUTS_MAX + 1, sizeof(*stack));
+    auto_free bool *seen = xcalloc(model_tensors(m) + m->nmasks, sizeof(*seen));
     size_t depth = 0, n = 0;
     stack[depth++] = mask;
     while (depth > 0) {
@@ -219,29 +230,44 @@ static size_t mask_sources(const struct model *m, size_t mask, bool *seen, size_
             continue;
         seen[next] = true;
         if (from == NULL)
-            ret[n++] = next;
-        for (size_t i = 0; from != NULL && i < from->nin; i++)
-            stack[depth++] = from->in[i];
+            mask_add_source(ret, &n, next, 0);
+        else if (from->kind == MASK_UNLIKE)
+            mask_add_source(ret, &n, from->in[0], from->padding);
+        else
+            for (size_t i = 0; i < from->nin; i++)
+                stack[depth++] = from->in[i];
     }
     return n;
 }
 
-/* The document's mask must be made of the numbers of the Embeddings before the node. Keras 2 writes none. */
+/* The document's mask must be made of the same as that of the node's input. Keras 2 writes none. */
 static int mask_check(const struct masking *k, const struct layer *l, const struct model_node *n, struct err *e)
 {
-    const size_t tensors = model_tensors(k->m) + k->m->nmasks, mask = k->of[n->in[0]];
+    const size_t mask = k->of[n->in[0]];
     bool taken = RULES[l->id] == MASK_TAKEN || RULES[l->id] == MASK_TAKEN_AND_KEPT, same = taken && mask != NO_MASK;
     if (n->nmasks == 0)
         return 0;
-    auto_free bool *seen = xcalloc(tensors, sizeof(*seen));
-    auto_free size_t *sources = xcalloc(tensors, sizeof(*sources));
-    same = same && mask_sources(k->m, mask, seen, sources) == n->nmasks;
-    for (size_t i = 0; same && i < n->nmasks; i++)
-        same = seen[n->masks[i]];
-    return same ? 0
-                : node_error(k->layers, e,
-                             "%s '%s' is called with a mask that is not that of its input, which is not supported",
-                             l->row->k.names[0], l->name);
+    auto_free struct mask_source *own = xcalloc(model_tensors(k->m) + k->m->nmasks + n->nmasks, sizeof(*own));
+    size_t made = same ? mask_sources(k->m, mask, own) : 0, all = made;
+    for (size_t i = 0; i < n->nmasks; i++)
+        mask_add_source(own, &all, n->masks[i].tensor, n->masks[i].padding);
+    return made == n->nmasks && all == made
+               ? 0
+               : node_error(k->layers, e,
+                            "%s '%s' is called with a mask that is not that of its input, which is not supported",
+                            l->row->k.names[0], l->name);
+}
+
+/* What a layer marks as padding. */
+static size_t mask_made(struct masking *k, const struct layer *l, const struct model_node *n)
+{
+    if (l->id == LAYER_EMBEDDING)
+        return l->arg[EMBEDDING_MASK_ZERO] != 0 ? n->in[0] : NO_MASK;
+    return mask_add(k, &(struct model_mask){ .kind = MASK_UNLIKE,
+                                             .shape = mask_shape_of(&l->in[0]),
+                                             .in = { n->in[0] },
+                                             .nin = 1,
+                                             .padding = (float)l->arg[MASKING_VALUE] });
 }
 
 static int mask_node(struct masking *k, size_t node, struct err *e)
@@ -254,7 +280,7 @@ static int mask_node(struct masking *k, size_t node, struct err *e)
         return -1;
     switch (RULES[l->id]) {
     case MASK_MADE:
-        *made = l->arg[EMBEDDING_MASK_ZERO] != 0 ? n->in[0] : NO_MASK;
+        *made = mask_made(k, l, n);
         return 0;
     case MASK_KEPT:
         return mask_kept(k, l, n, made, e);

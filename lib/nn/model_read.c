@@ -267,13 +267,11 @@ static int make_call(struct calling *c, size_t call, struct err *e)
     struct graph_item *it = &g->items[k->item];
     const struct node layers = r->layers[c->graph], at = graph_item_place(g, &layers, k->item);
     bool known = !r->failed && !r->unshaped;
-    struct layer_call with = {
-        .n = k->n, .at = graph_call_place(g, &layers, call), .listed = !g->sequential, .nmasks = k->masks
-    };
     auto_free size_t *in = xcalloc(k->n + k->masks + 1, sizeof(*in));
+    struct mask_source masks[LAYER_INPUTS_MAX];
+    struct layer_call with = { .in = in, .n = k->n, .listed = !g->sequential, .masks = masks, .nmasks = k->masks };
 
-    with.in = in;
-    with.masks = in + k->n;
+    with.at = graph_call_place(g, &layers, call);
     if (it->kind == ITEM_INPUT) {
         if (known)
             push_values(c, call, &c->in[it->index], 1);
@@ -283,6 +281,8 @@ static int make_call(struct calling *c, size_t call, struct err *e)
         return 0; /* its arguments were checked when it was called first */
     if (known && gather(c, g->tensors + k->first, k->n + k->masks, &with.at, in, e) < 0)
         return -1;
+    for (size_t i = 0; i < k->masks; i++)
+        masks[i] = (struct mask_source){ in[k->n + i], g->tensors[k->first + k->n + i].padding };
     if (it->kind == ITEM_LAYER)
         return call_layer(c, call, it, &at, &with, e);
     if (it->index == SIZE_MAX && read_nested(r, &at, &it->index, e) < 0)

@@ -26,9 +26,9 @@ struct reading { /* one model being read */
 struct layer_call {
     const size_t *in;
     size_t n;
-    struct node at;      /* where they are written */
-    bool listed;         /* in a functional model, where a layer may join several */
-    const size_t *masks; /* the tensors whose zeros are padding, as the document says */
+    struct node at;                  /* where they are written */
+    bool listed;                     /* in a functional model, where a layer may join several */
+    const struct mask_source *masks; /* that its mask is made of, as the document says */
     size_t nmasks;
 };
 

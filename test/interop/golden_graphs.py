@@ -202,6 +202,16 @@ def joined_masks():
     return keras.Model([words, more, title], [out, tag, L.Dense(1, name="size")(steps)], name="joined_masks")
 
 
+def masking():
+    """Steps of floats that are padding, of an input and of what a layer makes."""
+    x = keras.Input((6, 2), name="steps")
+    a = L.Masking(mask_value=0.5, name="padding")(x)
+    b = L.Masking(name="zeros")(L.Dense(1, activation="relu", name="dense")(x))
+    norm = L.BatchNormalization(name="norm")(L.Dense(3, name="wide")(a))
+    mean = L.GlobalAveragePooling1D(name="mean")(L.Multiply(name="product")([norm, b, L.Dense(1, name="one")(a)]))
+    return keras.Model(x, [L.Dense(1, name="out")(mean), L.Dense(2, name="each")(b), L.Add(name="sum")([a, b])], name="masking")
+
+
 def encoded():
     """Whole numbers that go into a table and into encodings of all modes, on their own and joined."""
     tags, kind = keras.Input((3,), dtype="int32", name="tags"), keras.Input((1,), dtype="int32", name="kind")
@@ -231,6 +241,7 @@ COMPILED = {
         "weighted_metrics": {"size": ["cosine_similarity"]},
     },
     "joined_masks": {"loss": ["mse", "sparse_categorical_crossentropy", "mse"], "metrics": [[], ["accuracy"], ["mae"]]},
+    "masking": {"loss": ["mse", "mse", "mae"], "metrics": [[], ["mae"], ["mse"]]},
     "read_head": {"loss": ["mae", "categorical_crossentropy"], "metrics": [None, ["accuracy"]]},
     "one_loss": {"loss": "mse", "metrics": [["mae"], []]},
 }
@@ -278,6 +289,8 @@ def flat(out):
 
 def input_values(rng, tensor):
     shape, rows = (BATCH,) + tensor.shape[1:], ROWS.get(tensor.name)
+    if tensor.name == "steps":  # the first step is not padding
+        return np.where(np.arange(6)[:, None] * rng.integers(0, 2, (BATCH, 6, 1)) > 0, 0.5, rng.normal(size=shape)).astype("float32")
     if rows is None:
         return rng.normal(size=shape).astype("float32")
     x = rng.integers(0, rows, shape).astype("float32")
@@ -329,7 +342,7 @@ def case(make, seed):
 
 def main():
     makers = [shared_dense, shared_norm, siamese, two_outputs, stacked, nested_output, nested_outputs, wide_and_deep, three_inputs]
-    makers += [two_heads, read_head, one_loss, recommendation, bag_of_words, masked_norm, encoded, tagging, joined_masks]
+    makers += [two_heads, read_head, one_loss, recommendation, bag_of_words, masked_norm, encoded, tagging, joined_masks, masking]
     about = f"test/interop/golden_graphs.py: SGD {RATE}, mse, {STEPS} steps of one batch"
     cases = [case(make, 7 + i) for i, make in enumerate(makers)]
     print(f'{{"about": {json.dumps(about)}, "versions": {json.dumps({"keras": keras.__version__})}, "cases": [')

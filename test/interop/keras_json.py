@@ -137,6 +137,7 @@ def model_cases():
             yield f"initializer {name}", sequential([L.Dense(2, kernel_initializer=name)])
     embedding = L.Embedding(5, 3, mask_zero=True)
     yield "a mask", sequential([embedding, L.Dropout(0.5), L.GlobalAveragePooling1D(), L.Dense(2)])
+    yield "a mask of floats", sequential([L.Masking(-1.5), L.BatchNormalization(), L.GlobalAveragePooling1D(), L.Dense(2)], (4, 3))
     yield "a functional chain", chain()
 
 

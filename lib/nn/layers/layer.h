@@ -81,7 +81,8 @@
     X(LAYER_RESIZING, "Resizing")                                                                                      \
     X(LAYER_EMBEDDING, "Embedding")                                                                                    \
     X(LAYER_IDENTITY, "Identity")                                                                                      \
-    X(LAYER_CATEGORY_ENCODING, "CategoryEncoding")
+    X(LAYER_CATEGORY_ENCODING, "CategoryEncoding")                                                                     \
+    X(LAYER_MASKING, "Masking")
 enum layer_id {
 #define X(id, name) id,
     LAYERS(X)

@@ -53,6 +53,7 @@ enum { POOL_PADDING = ARG_FIRST_OWN };
 enum { GLOBAL_POOL_KEEPDIMS = ARG_FIRST_OWN };
 enum { EMBEDDING_ROWS = ARG_INPUT_DIM, EMBEDDING_COLUMNS = ARG_FIRST_OWN, EMBEDDING_MASK_ZERO };
 enum { ENCODING_TOKENS = ARG_FIRST_OWN, ENCODING_MODE };
+enum { MASKING_VALUE = ARG_FIRST_OWN };
 enum encoding_mode { ENCODING_MULTI_HOT, ENCODING_ONE_HOT, ENCODING_COUNT };
 extern const char *const ENCODING_MODES[];
 enum { INDEX_EXACT_MAX = 1 << 24 }; /* whole numbers up to this are exact in 32-bit floats */

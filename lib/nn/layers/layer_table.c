@@ -234,6 +234,7 @@ static const struct arg EMBEDDING_ARGS[] = {
 };
 
 static const struct arg IDENTITY_ARGS[] = { LAYER_ARGS };
+static const struct arg MASKING_ARGS[] = { LAYER_ARGS, [MASKING_VALUE] = ARG_OF("mask_value", ARG_NUMBER, 0, ARG_ANY) };
 
 static const struct arg CATEGORY_ENCODING_ARGS[] = {
     LAYER_ARGS,
@@ -451,6 +452,9 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                                       "each "
                                       "number, multi_hot or count of all of an example"),
                                   .shape = category_encoding_shape },
+    [LAYER_MASKING] = { ROW("Masking", MASKING_ARGS, "masking",
+                            "0 for a step whose numbers all are mask_value, which then is padding; else x"),
+                        .shape = layer_same_shape },
 };
 
 /* In Keras, not here yet: refused with a message that states that. */
@@ -473,7 +477,6 @@ static const char *const LATER[] = {
     "Attention",
     "AdditiveAttention",
     "GroupQueryAttention",
-    "Masking",
     "Lambda",
     "GaussianDropout",
     "AlphaDropout",

@@ -163,4 +163,5 @@ const struct op_row op_rows[LAYER_COUNT] = {
     [LAYER_EMBEDDING] = { .forward = op_embedding_forward, .backward = op_embedding_backward },
     [LAYER_IDENTITY] = { .view = op_always_view },
     [LAYER_CATEGORY_ENCODING] = { .forward = op_category_encoding_forward, .backward = op_category_encoding_backward },
+    [LAYER_MASKING] = { .forward = op_masking_forward, .backward = op_masking_backward, .in_place = true },
 };

@@ -23,7 +23,7 @@ op_fn op_dense_forward, op_dense_backward, op_activation_forward, op_activation_
     op_random_brightness_backward, op_crop_forward, op_crop_backward, op_resizing_forward, op_resizing_backward,
     op_gaussian_noise_forward, op_gaussian_noise_backward, op_embedding_forward, op_embedding_backward,
     op_global_average_1d_forward, op_global_average_1d_backward, op_category_encoding_forward,
-    op_category_encoding_backward;
+    op_category_encoding_backward, op_masking_forward, op_masking_backward;
 op_scratch_fn op_dense_scratch, op_dropout_scratch, op_rescaling_scratch, op_normalization_scratch,
     op_batch_normalization_scratch, op_merge_scratch, op_dot_scratch, op_conv_scratch, op_pool_scratch,
     op_conv_transpose_scratch, op_depthwise_conv_scratch, op_separable_conv_scratch, op_layer_normalization_scratch,

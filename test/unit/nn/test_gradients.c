@@ -169,6 +169,7 @@ static const struct gradient_case CASES[] = {
     { LAYER_EMBEDDING, "{\"input_dim\": 6, \"output_dim\": 3}", VECTOR, true, ALONE },
     { LAYER_EMBEDDING, "{\"input_dim\": 4, \"output_dim\": 2, \"trainable\": false}", COLUMN, true, ALONE },
     { LAYER_IDENTITY, "{}", IMAGE, true, ALONE },
+    { LAYER_MASKING, "{}", STEPS, true, ALONE },
     { LAYER_CATEGORY_ENCODING, "{\"num_tokens\": 4}", VECTOR, true, ALONE },
     { LAYER_CATEGORY_ENCODING, "{\"num_tokens\": 5, \"output_mode\": \"count\"}", VECTOR, true, ALONE },
     { LAYER_CATEGORY_ENCODING, "{\"num_tokens\": 6, \"output_mode\": \"one_hot\"}", COLUMN, true, ALONE },
@@ -356,6 +357,26 @@ START_TEST(rows_with_a_mask_for_each_input)
 }
 END_TEST
 
+/* A step of which one number is mask_value stays. */
+START_TEST(a_masked_step_is_zero_and_has_no_gradient)
+{
+    json_auto_t *args = json_loads("{\"mask_value\": 0.5}", 0, NULL);
+    struct shape in = { .rank = 2, .dim = { 3, 2 } };
+    const float x[6] = { 0.5F, 0.5F, 0.5F, 2, 1, 3 }, y[6] = { 0, 0, 0.5F, 2, 1, 3 };
+    struct op_run r;
+    op_run_init(&r, "Masking", args, &in, 1, 1, true);
+    memcpy(r.x, x, sizeof(x));
+    for (size_t i = 0; i < 6; i++)
+        r.dy[i] = (float)(i + 1);
+    op_run_forward(&r);
+    op_run_backward(&r);
+    ck_assert_mem_eq(r.y, y, sizeof(y));
+    for (size_t i = 0; i < 6; i++)
+        ck_assert(r.dx[i] == (i < 2 ? 0 : (float)(i + 1)));
+    op_run_fini(&r);
+}
+END_TEST
+
 /* Both tables have every row, under the same class name as the list of layers. */
 START_TEST(tables_agree)
 {
@@ -397,6 +418,7 @@ Suite *test_suite(void)
     Suite *s = suite_create("nn/gradients");
     TCase *t = tcase_create("gradients");
     tcase_add_test(t, every_row);
+    tcase_add_test(t, a_masked_step_is_zero_and_has_no_gradient);
     tcase_add_loop_test(t, rows_with_a_mask, 0, COUNT_OF(MASKED));
     tcase_add_loop_test(t, rows_with_a_mask_for_each_input, 0, COUNT_OF(MASKED_EACH));
     tcase_add_test(t, tables_agree);
