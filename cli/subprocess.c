@@ -27,7 +27,8 @@ static __attribute__((noreturn)) void exec_program(char *const argv[], char *con
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* the parent died before prctl, so no signal will come */
         _exit(143);
-    signal(SIGPIPE, SIG_DFL);                    /* exec resets handlers, but ignored signals stay ignored */
+    signal(SIGPIPE, SIG_DFL); /* exec resets handlers, but ignored signals stay ignored */
+    signal(SIGXFSZ, SIG_DFL);
     for (size_t i = 0; i < COUNT_OF(STOPS); i++) /* before exec they must not run the handlers of this program */
         if (sigaction(STOPS[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
             signal(STOPS[i], SIG_DFL);

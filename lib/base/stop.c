@@ -32,7 +32,8 @@ int stop_install(struct err *e)
     sigemptyset(&ignore.sa_mask);
     struct sigaction hangup;
     if (sigaction(SIGTERM, &act, NULL) < 0 || sigaction(SIGINT, &act, NULL) < 0 ||
-        sigaction(SIGPIPE, &ignore, NULL) < 0 || sigaction(SIGHUP, NULL, &hangup) < 0)
+        sigaction(SIGPIPE, &ignore, NULL) < 0 || sigaction(SIGXFSZ, &ignore, NULL) < 0 ||
+        sigaction(SIGHUP, NULL, &hangup) < 0)
         return err_errno(e, ERR_INTERNAL, "sigaction");
     if (hangup.sa_handler != SIG_IGN && sigaction(SIGHUP, &act, NULL) < 0)
         return err_errno(e, ERR_INTERNAL, "sigaction");

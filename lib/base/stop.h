@@ -2,8 +2,9 @@
  * can wait for.
  *
  * The handler only writes one byte to a pipe and adds one to the counter (async-signal-safe, errno kept). The first
- * signal requests an orderly end (save, then leave); the second, an immediate one. SIGPIPE is ignored. Call
- * stop_install() once in main(), before any thread.
+ * signal requests an orderly end (save, then leave); the second, an immediate one. SIGPIPE is ignored, and so is
+ * SIGXFSZ: a write beyond the limit of file sizes (ulimit -f) is an error. Call stop_install() once in main(), before
+ * any thread.
  */
 #ifndef TRAINYARD_BASE_STOP_H
 #define TRAINYARD_BASE_STOP_H

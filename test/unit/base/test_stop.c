@@ -1,8 +1,11 @@
 #include "base/stop.h"
 #include "check_main.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 START_TEST(signals_are_counted_and_wake_a_poll)
@@ -54,6 +57,19 @@ START_TEST(a_broken_pipe_is_no_death)
 }
 END_TEST
 
+START_TEST(a_file_that_is_too_large_is_no_death)
+{
+    FILE *f = tmpfile();
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(stop_install(NULL), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ .rlim_cur = 1, .rlim_max = RLIM_INFINITY }), 0);
+    ck_assert_int_eq(pwrite(fileno(f), "x", 1, 1), -1);
+    ck_assert_int_eq(errno, EFBIG);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY }), 0);
+    fclose(f);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("stop");
@@ -61,6 +77,7 @@ Suite *test_suite(void)
     tcase_add_test(t, signals_are_counted_and_wake_a_poll);
     tcase_add_test(t, a_closed_terminal_asks_to_stop_unless_nohup);
     tcase_add_test(t, a_broken_pipe_is_no_death);
+    tcase_add_test(t, a_file_that_is_too_large_is_no_death);
     suite_add_tcase(s, t);
     return s;
 }
