@@ -92,6 +92,18 @@ static int map_file(struct row_cache *c, const char *path, const struct rows_hea
     return 0;
 }
 
+/* A file that cannot be mapped is removed: on a full disk it may have taken the last blocks. */
+static int make_and_map(struct row_cache *c, const char *path, const struct rows_header *h, struct err *e)
+{
+    struct err ignored;
+    if (make_file(path, h, e) < 0)
+        return -1;
+    if (map_file(c, path, h, e) == 0)
+        return 0;
+    (void)!file_remove(path, &ignored);
+    return -1;
+}
+
 static int open_file(struct row_cache *c, const struct row_space *space, size_t n, struct err *e)
 {
     const struct records *r = c->records;
@@ -101,16 +113,14 @@ static int open_file(struct row_cache *c, const struct row_space *space, size_t 
     struct rows_header h = { .key = hash64_mix(r->cache_key, range), .row_bytes = c->row_bytes };
     auto_free char *path = cache_path(&at, r->path, h.key, "rows");
     memcpy(h.magic, ROWS_MAGIC, sizeof(h.magic));
-    if (!file_exists(path)) {
-        if (dir_make(space->dir, e) < 0 || dir_space(space->dir, &free_bytes, &memory, e) < 0)
-            return -1;
-        h.rows = row_cache_rows(r, n, MIN(free_bytes, space->bytes), memory);
-        if (h.rows == 0)
-            return err_set(e, ERR_INPUT, "the rows of %s would take too much space", r->path);
-        if (make_file(path, &h, e) < 0)
-            return -1;
-    }
-    return map_file(c, path, &h, e);
+    if (file_exists(path))
+        return map_file(c, path, &h, e);
+    if (dir_make(space->dir, e) < 0 || dir_space(space->dir, &free_bytes, &memory, e) < 0)
+        return -1;
+    h.rows = row_cache_rows(r, n, MIN(free_bytes, space->bytes), memory);
+    if (h.rows == 0)
+        return err_set(e, ERR_INPUT, "the rows of %s would take too much space", r->path);
+    return make_and_map(c, path, &h, e);
 }
 
 int row_cache_open(const struct records *r, const struct row_space *space, int64_t first, size_t n,

@@ -276,6 +276,7 @@ START_TEST(where_the_file_cannot_be_made_records_are_parsed_each_time)
     keep_rows(&p, d);
     file_fault(NULL, 0, 0);
     ck_assert_ptr_null(dataset_rows(d));
+    ck_assert_ptr_null(rows_file(&p)); /* with the blocks that a full disk still had */
     assert_equal_epochs(&p, PLAIN);
 }
 END_TEST
