@@ -113,6 +113,8 @@ static int open_file(struct row_cache *c, const struct row_space *space, size_t 
     struct rows_header h = { .key = hash64_mix(r->cache_key, range), .row_bytes = c->row_bytes };
     auto_free char *path = cache_path(&at, r->path, h.key, "rows");
     memcpy(h.magic, ROWS_MAGIC, sizeof(h.magic));
+    if (space->bytes == 0)
+        return err_set(e, ERR_INPUT, "no space is given to the rows of %s", r->path);
     if (file_exists(path))
         return map_file(c, path, &h, e);
     if (dir_make(space->dir, e) < 0 || dir_space(space->dir, &free_bytes, &memory, e) < 0)

@@ -288,6 +288,7 @@ START_TEST(the_space_of_the_folder_is_kept)
     AUTO(dataset) *none = open_ok(&p, PLAIN, false);
     dataset_keep_rows(none, &(struct row_space){ .dir = p.cache, .bytes = 0 });
     ck_assert_ptr_null(dataset_rows(none));
+    ck_assert_ptr_null(rows_file(&p));
     AUTO(dataset) *some = open_ok(&p, PLAIN, false);
     dataset_keep_rows(some, &(struct row_space){ .dir = p.cache, .bytes = 4 * 20 * 100 });
     auto_free char *path = rows_file(&p);
@@ -296,6 +297,8 @@ START_TEST(the_space_of_the_folder_is_kept)
     ck_ok_e(file_size(path, &size, &e));
     ck_assert_uint_eq(size, 64 + 448 + 100 * 16); /* a header, 100 stamps, 100 rows */
     assert_equal_epochs(&p, PLAIN);
+    dataset_keep_rows(none, &(struct row_space){ .dir = p.cache, .bytes = 0 }); /* nor is the file of others used */
+    ck_assert_ptr_null(dataset_rows(none));
 }
 END_TEST
 
