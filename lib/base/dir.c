@@ -54,7 +54,7 @@ int dir_space(const char *path, uint64_t *ret, bool *ret_memory, struct err *e)
     struct statfs s;
     if (statfs(path, &s) < 0)
         return file_error(path, e);
-    *ret = (uint64_t)s.f_bavail * (uint64_t)s.f_bsize;
+    *ret = (uint64_t)s.f_bavail * (uint64_t)(s.f_frsize > 0 ? s.f_frsize : s.f_bsize);
     *ret_memory = s.f_type == TMPFS_MAGIC;
     return 0;
 }

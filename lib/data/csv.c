@@ -466,7 +466,7 @@ static void describe_files(struct csv *c)
     r->cache_key = hash64_mix(r->fingerprint, r->integer_labels);
     for (size_t i = 0; i < c->indexed.n_files; i++) {
         const struct data_file *f = &c->indexed.file[i].file;
-        r->cache_key = hash64_mix(r->cache_key, f->cache_key);
+        r->cache_key = hash64_mix(r->cache_key, hash64_mix(f->cache_key, f->changed));
         r->bytes += f->map->size;
     }
 }

@@ -65,12 +65,18 @@ void data_file_fini(struct data_file *f)
     *f = (struct data_file){ .map = NULL };
 }
 
-static uint64_t modified_at(const char *path)
+/* When a file was written, which a user can set, and when it was written, renamed or given such a time. 0: unknown. */
+struct file_times {
+    uint64_t modified, changed;
+};
+
+static struct file_times times_of(const char *path)
 {
     struct stat st;
     if (stat(path, &st) < 0)
-        return 0;
-    return hash64_mix((uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec);
+        return (struct file_times){ .modified = 0 };
+    return (struct file_times){ .modified = hash64_mix((uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec),
+                                .changed = hash64_mix((uint64_t)st.st_ctim.tv_sec, (uint64_t)st.st_ctim.tv_nsec) };
 }
 
 /* Detected from the content, whatever the name. Any file may begin like zlib, so a file counts as zlib only when it
@@ -116,17 +122,19 @@ static int open_found(const struct data_place *at, const char *path, struct data
     auto_free char *name = xstrdup(base_name(path));
     if (open_unpacked(at, path, name, &content, e) < 0)
         return -1;
+    const struct file_times times = times_of(path);
     struct original original = { .path = path,
                                  .name = name,
                                  .fingerprint = data_fingerprint(content->data, content->size),
-                                 .modified = modified_at(path) };
+                                 .modified = times.modified };
     if (at->spec->format == DATA_CSV && converted_open(at, &original, content, &utf8, e) < 0)
         return -1;
     uint64_t sampled = utf8 != NULL ? data_fingerprint(utf8->data, utf8->size) : original.fingerprint;
     uint64_t fingerprint = hash64(name, strlen(name), sampled);
     *ret = (struct data_file){ .path = xstrdup(path),
                                .fingerprint = fingerprint,
-                               .cache_key = hash64_mix(fingerprint, original.modified) };
+                               .cache_key = hash64_mix(fingerprint, times.modified),
+                               .changed = times.changed };
     ret->map = utf8 != NULL ? TAKE(utf8) : TAKE(content);
     return 0;
 }

@@ -16,6 +16,7 @@ struct data_file {
     char *path;           /* as the path was found; for messages */
     uint64_t fingerprint; /* name without folder and .gz, size and sampled bytes of the content */
     uint64_t cache_key;   /* fingerprint and modification time: names what is derived from the content */
+    uint64_t changed;     /* when the file was last touched in any way; 0: it was made of several files */
 };
 void data_file_fini(struct data_file *f);
 

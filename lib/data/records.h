@@ -45,7 +45,7 @@ struct records {
     int64_t left_out;     /* examples of the files that are not among the n: they lack a value */
     uint64_t fingerprint; /* of the names and contents of the files and of the options that affect values */
     /* READ_PARSES_TEXT */
-    uint64_t cache_key; /* of the fingerprint, and of when the files were written */
+    uint64_t cache_key; /* of the fingerprint, and of when the files were written, or touched otherwise */
     uint64_t bytes;     /* of the files */
     const char *path;   /* of the first file */
 };

@@ -92,16 +92,29 @@ static int map_file(struct row_cache *c, const char *path, const struct rows_hea
     return 0;
 }
 
-/* A file that cannot be mapped is removed: on a full disk it may have taken the last blocks. */
-static int make_and_map(struct row_cache *c, const char *path, const struct rows_header *h, struct err *e)
+/* A file that cannot be mapped is removed: it may be damaged, or it may have taken the last blocks of a full disk. */
+static int map_or_remove(struct row_cache *c, const char *path, const struct rows_header *h, struct err *e)
 {
     struct err ignored;
-    if (make_file(path, h, e) < 0)
-        return -1;
     if (map_file(c, path, h, e) == 0)
         return 0;
     (void)!file_remove(path, &ignored);
     return -1;
+}
+
+/* The files of the same records as they were before; a process that uses one keeps it. */
+static void remove_old(const char *dir, const char *path)
+{
+    AUTO_FINI(strlist) names = { .items = NULL };
+    size_t same = strlen(path) - strlen("0123456789abcdef.rows"); /* the key */
+    struct err ignored;
+    if (dir_list(dir, &names, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < names.n; i++) {
+        auto_free char *other = path_join(dir, names.items[i]);
+        if (strlen(other) == strlen(path) && strncmp(other, path, same) == 0 && str_ends(other, ".rows"))
+            (void)!file_remove(other, &ignored);
+    }
 }
 
 static int open_file(struct row_cache *c, const struct row_space *space, size_t n, struct err *e)
@@ -111,18 +124,24 @@ static int open_file(struct row_cache *c, const struct row_space *space, size_t 
     uint64_t range = hash64_mix((uint64_t)c->first, n), free_bytes;
     bool memory;
     struct rows_header h = { .key = hash64_mix(r->cache_key, range), .row_bytes = c->row_bytes };
-    auto_free char *path = cache_path(&at, r->path, h.key, "rows");
+    /* of this file, and which part of a split */
+    auto_free char *name =
+        xasprintf("%s-%016llx", r->path, (unsigned long long)hash64(r->path, strlen(r->path), c->first > 0));
+    auto_free char *path = cache_path(&at, name, h.key, "rows");
     memcpy(h.magic, ROWS_MAGIC, sizeof(h.magic));
     if (space->bytes == 0)
         return err_set(e, ERR_INPUT, "no space is given to the rows of %s", r->path);
     if (file_exists(path))
-        return map_file(c, path, &h, e);
+        return map_or_remove(c, path, &h, e);
+    remove_old(space->dir, path);
     if (dir_make(space->dir, e) < 0 || dir_space(space->dir, &free_bytes, &memory, e) < 0)
         return -1;
     h.rows = row_cache_rows(r, n, MIN(free_bytes, space->bytes), memory);
     if (h.rows == 0)
         return err_set(e, ERR_INPUT, "the rows of %s would take too much space", r->path);
-    return make_and_map(c, path, &h, e);
+    if (make_file(path, &h, e) < 0)
+        return -1;
+    return map_or_remove(c, path, &h, e);
 }
 
 int row_cache_open(const struct records *r, const struct row_space *space, int64_t first, size_t n,
