@@ -50,7 +50,9 @@ static const enum mask_rule RULES[LAYER_COUNT] = {
 
 static int mask_error(const struct layer *l, const char *what, const struct node *layers, struct err *e)
 {
-    return node_error(layers, e, "%s '%s' gets %s, which is not supported: set mask_zero of the Embedding to false",
+    return node_error(layers, e,
+                      "%s '%s' gets %s, which is not supported: set mask_zero of the Embedding to false, or remove the "
+                      "Masking",
                       l->row->k.names[0], l->name, what);
 }
 
