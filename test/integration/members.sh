@@ -32,9 +32,14 @@ test_members_are_one_result() {
 
 # Each worker computes its share: at least half of what all would have if they were equal.
 test_members_share_the_work() {
-    local i
+    local i pid
     members_job 's/epochs: 2/epochs: 40/; s/units: 20000/units: 200/'
-    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/shares" --replicas worker=3 || return
+    pace
+    in_background exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/shares" --replicas worker=3
+    pid=$!
+    wait_for 60 grep -qE 'workers 0, 1, 2 train from step [0-9]+ on$' "$dir/out" # the first ones do not train alone until then
+    rm "$dir/paced"
+    wait $pid || problem "the run ended with $?"
     for i in 0 1 2; do
         want_line "^\[worker-$i\] batches computed by this worker: [0-9]+$"
         [ "$(sed -n "s/^\[worker-$i\] batches computed by this worker: //p" "$dir/out")" -ge $((2000 / 6)) ] ||

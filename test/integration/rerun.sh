@@ -232,8 +232,8 @@ test_late_replicas_by_hand_learn_of_the_end() {
     longer=$!
     late "${worker[@]}" --job job.yaml >elsewhere.out 2>&1 & # it cannot see the output folder
     elsewhere=$!
-    wait_for 60 grep -q 'waiting 5 s for the chief' longer.out
-    wait_for 60 grep -q 'waiting 5 s for the chief' elsewhere.out
+    wait_for 60 grep -qE 'waiting [0-9]+ s for the chief' longer.out
+    wait_for 60 grep -qE 'waiting [0-9]+ s for the chief' elsewhere.out
     kill -TERM $longer
     want_exit 0 late_here "${chief[@]}" --job job.yaml --output-dir run # a chief that has nothing to do tells whoever waits
     wait $elsewhere || problem "a worker that waits does not learn of the end from a chief"
