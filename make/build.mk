@@ -21,7 +21,7 @@ $(GEN_C) $(GEN_H) &: $(PROTOS)
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.pb-c.c | $(GEN_H)
 	@mkdir -p $(@D)
-	$(call Q,CC  ,$<)$(CC) -std=gnu17 $(OPT) $(INCLUDES) -w -c $< -o $@
+	$(call Q,CC  ,$<)$(CACHED_CC) -std=gnu17 $(OPT) $(INCLUDES) -w -c $< -o $@
 
 # Kernels: inner loops that vectorise; see KERNEL in tensor/kernel.h.
 $(BUILD)/obj/lib/tensor/%.o $(BUILD)/obj/lib/nn/%.o $(BUILD)/obj/lib/data/dtype_convert.o $(BUILD)/obj/lib/data/image_resize.o $(BUILD)/obj/lib/shard/update_kernel.o: OPT += $(KERNEL_OPT)
@@ -29,7 +29,7 @@ $(BUILD)/bench/bench_step: private OPT += $(KERNEL_OPT)
 
 $(BUILD)/obj/%.o: %.c | $(GEN_H)
 	@mkdir -p $(@D)
-	$(call Q,CC  ,$<)$(CC) $(CFLAGS_ALL) -c $< -o $@
+	$(call Q,CC  ,$<)$(CACHED_CC) $(CFLAGS_ALL) -c $< -o $@
 
 define lib_rule
 $(BUILD)/lib$1.a: $(call obj_of,$(call src_of,$1)) $(patsubst lib/%.proto,$(BUILD)/obj/gen/%.o,$(filter lib/$1/%,$(PROTOS)))
@@ -52,12 +52,16 @@ objects: $(OBJECTS) $(patsubst lib/%.proto,$(BUILD)/obj/gen/%.o,$(PROTOS))
 
 # test/unit/<lib>/test_x.c links lib<lib>.a and the libraries it may use, plus test/unit/check_main.c
 CHECK_MAIN := $(call obj_of,test/unit/check_main.c)
-.SECONDARY: $(CHECK_MAIN)
+.SECONDARY: $(CHECK_MAIN) $(UNIT:$(BUILD)/%=$(BUILD)/obj/%.o)
 CHECK_LIBS  = $(eval CHECK_LIBS := $(shell pkg-config --libs check))$(CHECK_LIBS)
-# Of the first prerequisite. FLAVOUR=clang is only for its warnings.
-UNIT_PROGRAM = $(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit -MF $@.d $(if $(filter clang,$(FLAVOUR)),-MT $@ -fsyntax-only $< && touch $@,$(LDFLAGS_ALL) $(UNIT_LINKER) -o $@ $< $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL))
+# FLAVOUR=clang is only for its warnings.
+$(BUILD)/obj/test/unit/%.o: test/unit/%.c | $(GEN_H)
+	@mkdir -p $(@D)
+	$(call Q,CC  ,$<)$(if $(filter clang,$(FLAVOUR)),$(CC),$(CACHED_CC)) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit $(if $(filter clang,$(FLAVOUR)),-MF $(@:.o=.d) -MT $@ -fsyntax-only $< && touch $@,-c $< -o $@)
+# Of all prerequisites
+UNIT_PROGRAM = $(call Q,TEST,$@)$(if $(filter clang,$(FLAVOUR)),touch $@,$(CC) $(LDFLAGS_ALL) $(UNIT_LINKER) -o $@ $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL))
 define unit_rule
-$(BUILD)/test/unit/$1/test_%: test/unit/$1/test_%.c $(CHECK_MAIN) $(foreach l,$(call above,$1),$(BUILD)/lib$l.a)
+$(BUILD)/test/unit/$1/test_%: $(BUILD)/obj/test/unit/$1/test_%.o $(CHECK_MAIN) $(foreach l,$(call above,$1),$(BUILD)/lib$l.a)
 	@mkdir -p $$(@D)
 	$$(UNIT_PROGRAM)
 endef
@@ -65,13 +69,13 @@ $(foreach l,$(LIBS),$(eval $(call unit_rule,$l)))
 
 # cli/ is a program, not a library: test/unit/cli/test_x.c links its objects but main, and every library
 CLI_OBJ := $(call obj_of,$(filter-out cli/main.c,$(wildcard cli/*.c)))
-$(BUILD)/test/unit/cli/test_%: test/unit/cli/test_%.c $(CHECK_MAIN) $(CLI_OBJ) $(LIB_A)
+$(BUILD)/test/unit/cli/test_%: $(BUILD)/obj/test/unit/cli/test_%.o $(CHECK_MAIN) $(CLI_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
 	$(UNIT_PROGRAM)
 
 # ps/ likewise
 PS_OBJ := $(call obj_of,$(filter-out ps/main.c,$(wildcard ps/*.c)))
-$(BUILD)/test/unit/ps/test_%: test/unit/ps/test_%.c $(CHECK_MAIN) $(PS_OBJ) $(LIB_A)
+$(BUILD)/test/unit/ps/test_%: $(BUILD)/obj/test/unit/ps/test_%.o $(CHECK_MAIN) $(PS_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
 	$(UNIT_PROGRAM)
 
@@ -82,7 +86,7 @@ $(BUILD)/bin/trainyard-operator: $(call obj_of,operator/main.c) $(OPERATOR_OBJ) 
 	@mkdir -p $(@D)
 	$(call Q,LINK,$@)$(CC) $(LDFLAGS_ALL) -o $@ $(call obj_of,operator/main.c) $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
 FAKE_OBJ := $(call obj_of,$(wildcard test/fake/*.c))
-$(BUILD)/test/unit/operator/%: test/unit/operator/%.c $(CHECK_MAIN) $(OPERATOR_OBJ) $(FAKE_OBJ) $(LIB_A)
+$(BUILD)/test/unit/operator/%: $(BUILD)/obj/test/unit/operator/%.o $(CHECK_MAIN) $(OPERATOR_OBJ) $(FAKE_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
 	$(UNIT_PROGRAM)
 $(BUILD)/test/operator/%: test/operator/%.c $(OPERATOR_OBJ) $(LIB_A)

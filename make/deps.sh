@@ -6,7 +6,7 @@ build="gcc make pkg-config protobuf-c-compiler protobuf-compiler libprotobuf-c-d
  libjansson-dev libyaml-dev libmicrohttpd-dev zlib1g-dev libpng-dev libjpeg-dev libhdf5-dev libcurl4-openssl-dev libssl-dev
  libgnutls28-dev"
 test="git check clang libclang-rt-14-dev clang-format clang-tidy cppcheck shellcheck codespell yamllint curl jq openssl procps mount gdb
- groff-base dpkg-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+ ccache groff-base dpkg-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 cluster="containerd runc buildah mmdebstrap containernetworking-plugins iptables conntrack ipset ethtool socat iproute2
  procps openssl ca-certificates curl jq"
 data=

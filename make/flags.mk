@@ -2,6 +2,9 @@
 ifeq ($(origin CC),default)
   CC := gcc
 endif
+# A compilation that was done before, in this folder or another one, comes from the cache. CCACHE= switches it off.
+CCACHE    ?= $(shell command -v ccache)
+CACHED_CC  = $(CCACHE) $(CC)
 WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wold-style-definition -Wmissing-prototypes \
             -Wmissing-declarations -Wpointer-arith -Wcast-qual -Wwrite-strings -Wformat=2 -Wundef -Wvla -Wnull-dereference \
             -Wdouble-promotion -Wconversion -Wswitch-enum -Wredundant-decls -Wdate-time
@@ -61,6 +64,7 @@ endif
 # Debian keeps HDF5's headers in a folder of their own.
 HDF5_INCLUDE := $(shell pkg-config --cflags-only-I hdf5 2>/dev/null | sed 's/-I/-isystem /g')
 INCLUDES := -Ilib -Ioperator -I. -I$(BUILD)/gen $(HDF5_INCLUDE) $(CROSS)
+OPT += -fdebug-prefix-map=$(CURDIR)=. # one result in every folder
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(OPT) $(WARNINGS) $(INCLUDES) -MMD -MP $(CFLAGS)
 PKGS     := grpc libprotobuf-c openblas jansson yaml-0.1 libmicrohttpd zlib libpng libjpeg libcurl hdf5 libssl libcrypto gnutls
 # pkg-config takes 0.4 s for gRPC: it is asked once, by the first link.
