@@ -218,15 +218,17 @@ test_resume_is_bit_equal() { # stopped by a signal twice and resumed, against ne
     want_exit 0 alone || return
     tensors "$dir/run" "$dir/straight"
     mv "$dir/run" "$dir/run-straight"
-    local stops=0
-    for _ in 1 2; do
-        in_background alone_bg
-        local pid=$!
-        wait_for 60 grep -q "epoch $((100 * stops + 50))/300 done" "$dir/out" && kill -TERM $pid
+    local epoch pid
+    build_kill_at
+    for epoch in 50 150; do
+        HOLD_AT="log epoch $epoch/300 done" KILL_MARK=$dir/at-$epoch LD_PRELOAD=$kill_at in_background alone_bg
+        pid=$!
+        wait_for 60 test -e "$dir/at-$epoch" # there it waits
+        kill -TERM $pid
+        rm "$dir/at-$epoch"
         wait $pid
-        [ $? = 143 ] && stops=$((stops + 1))
+        [ $? = 143 ] || problem "it is not stopped in epoch $epoch"
     done
-    [ $stops -ge 1 ] || problem "the run ended before it could be stopped"
     want_exit 0 alone || return
     want_line 'restoring .*model.ckpt-'
     tensors "$dir/run" "$dir/resumed"

@@ -70,13 +70,19 @@ targets_of() { # TIER NAME: what make builds for it
     esac
 }
 
+running_of() { # MARK: processes that carry it; those that the test itself has stopped stay stopped
+    local pid
+    for pid in $(processes_of -1 "$1"); do
+        grep -qs '^State:.[^TZ]' "/proc/$pid/status" && echo "$pid"
+    done
+}
 # Until it is killed: stops processes that carry the mark.
 stall() { # MARK
     local pids
     RANDOM=$$
     while :; do
         sleep $((5 + RANDOM % 5)).$((RANDOM % 10))
-        mapfile -t pids < <(processes_of -1 "$1")
+        mapfile -t pids < <(running_of "$1")
         [ ${#pids[@]} -gt 0 ] || continue
         [ $((RANDOM % 2)) = 0 ] || pids=("${pids[RANDOM % ${#pids[@]}]}")
         kill -STOP "${pids[@]}" 2>/dev/null
