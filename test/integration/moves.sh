@@ -31,7 +31,7 @@ mount --bind "$dir/hosts" /etc/hosts || exit 2
 chief_on 127.0.0.1
 worker --http-port "$http" --job-name=worker --task-index=0 --tls-dir "$dir/tls/worker-0" >"$dir/worker" 2>&1 &
 pids+=($!)
-sleep 17 # longer than gRPC's own interval between two DNS queries
+# Longer than gRPC's own interval between two DNS queries:
 until { grep -qE 'waiting (1[5-9]|[2-9][0-9]) s for ps-0' "$dir/chief" && grep -qE 'waiting (1[5-9]|[2-9][0-9]) s for the chief' "$dir/worker"; } || [ $SECONDS -gt 60 ]; do sleep 0.1; done
 ps_on 127.0.0.2
 is_at ps-0.job.test 127.0.0.2
@@ -40,15 +40,20 @@ until_it_trains appears
 
 kill -9 $ps
 wait $ps 2>/dev/null
+lines=$(wc -l <"$dir/chief")
 is_at ps-0.job.test ""
-sleep 17
+until tail -n "+$((lines + 1))" "$dir/chief" | grep -qE 'waiting (1[5-9]|[2-9][0-9]) s for ps-0' || [ $SECONDS -gt 120 ]; do sleep 0.1; done
 ps_on 127.0.0.3
 is_at ps-0.job.test 127.0.0.3
 until_it_trains ps
 
 kill -9 $chief
 wait $chief 2>/dev/null
-sleep 2 # the leased batches are done
+before=-1
+until [ "$before" = "$(steps)" ]; do # the leased batches are done
+    before=$(steps)
+    sleep 0.5
+done
 chief_on 127.0.0.4
 is_at chief-0.job.test 127.0.0.4
 until_it_trains chief

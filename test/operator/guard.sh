@@ -17,7 +17,7 @@ renew_lease() { # SECONDS for which it is valid from now on
 keep_lease() { # until $dir/stop exists: then for 4 s more
     while [ ! -e "$dir/stop" ]; do
         renew_lease 120
-        sleep 1
+        sleep 0.5
     done
     renew_lease 4
 }

@@ -28,8 +28,7 @@ some_change() {
     esac >/dev/null 2>&1
 }
 kill_api_server() {
-    kill -KILL "$("$cluster" pid kube-apiserver)"
-    sleep 2
+    kill -KILL "$("$cluster" pid kube-apiserver)" && sleep 2
     "$cluster" restart kube-apiserver >/dev/null 2>&1 || problem "the API server does not start again"
 }
 # wait_none SECONDS WHAT
@@ -47,8 +46,10 @@ look_around() {
     tail -n 15 "${KUBECONFIG%/*}"/{kube-controller-manager,kwok}.log
 }
 
+all_are_seen() { [ "$(k get tfjobs -o json | jq '[.items[] | select(.spec.runPolicy.suspend != true and (.status.conditions // []) == [])] | length')" = 0 ]; }
+
 alone_soak() {
-    local began faults=0 first end i
+    local began faults=0 first end
     new_namespace soak
     own_flags=(--no-leader-elect --namespace "$ns" --no-trainjob)
     start_operator "${own_flags[@]}"
@@ -64,11 +65,7 @@ alone_soak() {
     done
     first=$(resident_kb)
     # Idle: the desired and the actual state agree, so nothing more is written.
-    for ((i = 0; i < 180; i++)); do
-        [ "$(k get tfjobs -o json | jq '[.items[] | select(.spec.runPolicy.suspend != true and (.status.conditions // []) == [])] | length')" = 0 ] && break
-        sleep 1
-    done
-    [ "$i" -lt 180 ] || problem "jobs that the operator has not looked at"
+    wait_for 180 all_are_seen || problem "jobs that the operator has not looked at"
     [ "$(k get pods -o json | jq '[.items[] | .metadata.labels | "\(."training.kubeflow.org/job-name")/\(."training.kubeflow.org/replica-type")/\(."training.kubeflow.org/replica-index")"] | length - (unique | length)')" = 0 ] ||
         problem "two pods of one index"
     restart_collectors
