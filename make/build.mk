@@ -8,7 +8,7 @@ GEN_H   := $(GEN_C:.c=.h)
 src_of   = $(wildcard lib/$1/*.c lib/$1/*/*.c)
 obj_of   = $(patsubst %.c,$(BUILD)/obj/%.o,$1)
 LIB_A   := $(foreach l,$(LIBS),$(BUILD)/lib$l.a)
-.SECONDARY: $(GEN_C) $(GEN_H)
+.SECONDARY:
 # $(call above,nn) = nn and what it may use
 above    = $(strip $(eval seen :=)$(foreach l,$(LIBS),$(if $(filter $1,$l),$(eval seen := 1))$(if $(seen),$l)))
 
@@ -24,8 +24,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.pb-c.c | $(GEN_H)
 	$(call Q,CC  ,$<)$(CACHED_CC) -std=gnu17 $(OPT) $(INCLUDES) -w -c $< -o $@
 
 # Kernels: inner loops that vectorise; see KERNEL in tensor/kernel.h.
-$(BUILD)/obj/lib/tensor/%.o $(BUILD)/obj/lib/nn/%.o $(BUILD)/obj/lib/data/dtype_convert.o $(BUILD)/obj/lib/data/image_resize.o $(BUILD)/obj/lib/shard/update_kernel.o: OPT += $(KERNEL_OPT)
-$(BUILD)/bench/bench_step: private OPT += $(KERNEL_OPT)
+$(BUILD)/obj/lib/tensor/%.o $(BUILD)/obj/lib/nn/%.o $(BUILD)/obj/lib/data/dtype_convert.o $(BUILD)/obj/lib/data/image_resize.o $(BUILD)/obj/lib/shard/update_kernel.o $(BUILD)/obj/test/bench/bench_step.o: OPT += $(KERNEL_OPT)
 
 $(BUILD)/obj/%.o: %.c | $(GEN_H)
 	@mkdir -p $(@D)
@@ -38,10 +37,12 @@ $(BUILD)/lib$1.a: $(call obj_of,$(call src_of,$1)) $(patsubst lib/%.proto,$(BUIL
 endef
 $(foreach l,$(LIBS),$(eval $(call lib_rule,$l)))
 
+# All prerequisites make the program.
+LINK_ALL = $(call Q,LINK,$@)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o %.a,$^) $(LDLIBS_ALL)
 define program_rule
 $(BUILD)/bin/$2: $(call obj_of,$(wildcard $1/*.c)) $(LIB_A)
 	@mkdir -p $$(@D)
-	$$(call Q,LINK,$$@)$(CC) $(LDFLAGS_ALL) -o $$@ $(call obj_of,$(wildcard $1/*.c)) $(LIB_A) $$(LDLIBS_ALL)
+	$$(LINK_ALL)
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(firstword $(subst :, ,$p)),$(lastword $(subst :, ,$p)))))
 
@@ -52,12 +53,11 @@ objects: $(OBJECTS) $(patsubst lib/%.proto,$(BUILD)/obj/gen/%.o,$(PROTOS))
 
 # test/unit/<lib>/test_x.c links lib<lib>.a and the libraries it may use, plus test/unit/check_main.c
 CHECK_MAIN := $(call obj_of,test/unit/check_main.c)
-.SECONDARY: $(CHECK_MAIN) $(UNIT:$(BUILD)/%=$(BUILD)/obj/%.o)
 CHECK_LIBS  = $(eval CHECK_LIBS := $(shell pkg-config --libs check))$(CHECK_LIBS)
 # FLAVOUR=clang is only for its warnings.
 $(BUILD)/obj/test/unit/%.o: test/unit/%.c | $(GEN_H)
 	@mkdir -p $(@D)
-	$(call Q,CC  ,$<)$(if $(filter clang,$(FLAVOUR)),$(CC),$(CACHED_CC)) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit $(if $(filter clang,$(FLAVOUR)),-MF $(@:.o=.d) -MT $@ -fsyntax-only $< && touch $@,-c $< -o $@)
+	$(call Q,CC  ,$<)$(CACHED_CC) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit $(if $(filter clang,$(FLAVOUR)),-MF $(@:.o=.d) -MT $@ -fsyntax-only $< && touch $@,-c $< -o $@)
 # Of all prerequisites
 UNIT_PROGRAM = $(call Q,TEST,$@)$(if $(filter clang,$(FLAVOUR)),touch $@,$(CC) $(LDFLAGS_ALL) $(UNIT_LINKER) -o $@ $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL))
 define unit_rule
@@ -84,40 +84,40 @@ $(BUILD)/test/unit/ps/test_%: $(BUILD)/obj/test/unit/ps/test_%.o $(CHECK_MAIN) $
 OPERATOR_OBJ := $(call obj_of,$(filter-out operator/main.c,$(wildcard $(addsuffix /*.c,$(OPERATOR_DIRS)))))
 $(BUILD)/bin/trainyard-operator: $(call obj_of,operator/main.c) $(OPERATOR_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call Q,LINK,$@)$(CC) $(LDFLAGS_ALL) -o $@ $(call obj_of,operator/main.c) $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
+	$(LINK_ALL)
 FAKE_OBJ := $(call obj_of,$(wildcard test/fake/*.c))
 $(BUILD)/test/unit/operator/%: $(BUILD)/obj/test/unit/operator/%.o $(CHECK_MAIN) $(OPERATOR_OBJ) $(FAKE_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
 	$(UNIT_PROGRAM)
-$(BUILD)/test/operator/%: test/operator/%.c $(OPERATOR_OBJ) $(LIB_A)
+$(BUILD)/test/operator/%: $(BUILD)/obj/test/operator/%.o $(OPERATOR_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
-$(BUILD)/bench/operator/%: test/bench/operator/%.c $(OPERATOR_OBJ) $(LIB_A)
+	$(LINK_ALL)
+$(BUILD)/bench/operator/%: $(BUILD)/obj/test/bench/operator/%.o $(OPERATOR_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
+	$(LINK_ALL)
 
 # The fuzz targets of the operator's folders link its objects.
-$(foreach x,kubeconfig operator progress watch,$(BUILD)/fuzz/fuzz_$x): $(BUILD)/fuzz/%: test/fuzz/%.c $(OPERATOR_OBJ) $(LIB_A)
+$(foreach x,kubeconfig operator progress watch,$(BUILD)/fuzz/fuzz_$x): $(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/%.o $(OPERATOR_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
+	$(LINK_ALL)
 
 # tools/x.c, test/bench/bench_x.c, test/tools/x.c, test/fault/x.c, test/attack/x.c and test/fuzz/fuzz_x.c (FLAVOUR=fuzz) link everything.
 define single_rule
-$(BUILD)/$2/%: $1/%.c $(LIB_A)
+$(BUILD)/$2/%: $(BUILD)/obj/$1/%.o $(LIB_A)
 	@mkdir -p $$(@D)
-	$$(call Q,LINK,$$@)$(CC) $$(CFLAGS_ALL) -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$< $(LIB_A) $$(LDLIBS_ALL)
+	$$(LINK_ALL)
 endef
 $(foreach d,bench tools fuzz fault attack,$(eval $(call single_rule,test/$d,$d)))
 $(eval $(call single_rule,tools,tools))
 
 # test/interop/x.c: also the command line's objects, for the curves of event files.
-$(BUILD)/interop/%: test/interop/%.c $(CLI_OBJ) $(LIB_A)
+$(BUILD)/interop/%: $(BUILD)/obj/test/interop/%.o $(CLI_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(CLI_OBJ) $(LIB_A) $(LDLIBS_ALL)
+	$(LINK_ALL)
 
 # test/server/test_server.c is linked statically: its image holds nothing else.
-$(BUILD)/server/test_server: test/server/test_server.c $(BUILD)/libcodec.a $(BUILD)/libbase.a
+$(BUILD)/server/test_server: $(BUILD)/obj/test/server/test_server.o $(BUILD)/libcodec.a $(BUILD)/libbase.a
 	@mkdir -p $(@D)
-	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d -static -o $@ $(filter %.c %.a,$^) -ljansson -lm -lpthread
+	$(call Q,LINK,$@)$(CC) -static -o $@ $^ -ljansson -lm -lpthread
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
