@@ -332,32 +332,30 @@ static int check_encodings(const struct data_place *at, const struct data_column
 
 /* ---- columns by the names of a run ---- */
 
-/* Why a column of the run is not a feature here: "; it is the label here", or "; did you mean 'age'?". */
-static const char *why_lacking(const struct data_columns *c, const char *name, char *out, size_t out_size)
+/* As what a column of the run is here that is not a feature. */
+static const char *other_role(const struct data_column *one)
 {
-    int64_t which = find_column(c, name);
-    if (which < 0)
-        return nearest_column(c, name, out, out_size);
-    return c->c[which].is_label    ? "; it is the label here"
-           : c->c[which].is_weight ? "; it is the sample weight here"
-                                   : "; it is not in columns here";
+    return one->is_label    ? "; it is the label here"
+           : one->is_weight ? "; it is the sample weight here"
+                            : "; it is not in columns here";
 }
 
 static int lacks_columns(const struct data_place *at, const char *path, const struct data_columns *c,
                          const struct strlist *missing, struct err *e)
 {
-    char lacking[LIST_TEXT], run[LIST_TEXT], here[LIST_TEXT], hint[128];
+    char lacking[LIST_TEXT], run[LIST_TEXT], here[LIST_TEXT], nearest[128] = "";
     AUTO_FINI(strlist) names = { 0 };
-    bool is_here = missing->n == 1 && find_column(c, missing->items[0]) >= 0;
+    int64_t which = missing->n == 1 ? find_column(c, missing->items[0]) : -1;
     for (size_t i = 0; i < c->n; i++)
         if (!c->c[i].is_label && !c->c[i].is_weight)
             strlist_add(&names, c->c[i].name);
-    return err_set(e, ERR_INPUT, "%s:%lld: no %s %s%s; the run was trained with %s; here are %s", path,
-                   (long long)at->spec->skip_rows + 1, is_here ? "feature" : "column",
-                   column_names_text(missing, lacking, sizeof(lacking)),
-                   missing->n == 1 ? why_lacking(c, missing->items[0], hint, sizeof(hint)) : "",
-                   column_names_text(&at->like->features, run, sizeof(run)),
-                   column_names_text(&names, here, sizeof(here)));
+    if (which < 0 && missing->n == 1)
+        nearest_column(c, missing->items[0], nearest, sizeof(nearest));
+    return err_set(
+        e, ERR_INPUT, "%s:%lld: no %s %s%s; the run was trained with %s; here are %s", path,
+        (long long)at->spec->skip_rows + 1, which >= 0 ? "feature" : "column",
+        column_names_text(missing, lacking, sizeof(lacking)), which >= 0 ? other_role(&c->c[which]) : nearest,
+        column_names_text(&at->like->features, run, sizeof(run)), column_names_text(&names, here, sizeof(here)));
 }
 
 /* The features are the run's, in its order. `described`: the job describes its features here, too. */
