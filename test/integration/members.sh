@@ -58,6 +58,7 @@ test_members_faults_change_nothing() {
     for role in 'worker 0' 'worker 1' chief 'worker 2'; do
         # shellcheck disable=SC2086 # two words
         sync_kill_and_hold $role
+        [[ $role != worker* ]] || wait_for 60 grep -qE "worker-${role#worker } joined at step [0-9]+: 3 workers\$" "$dir/out"
     done
     rm "$dir/paced"
     wait $pid || wrong "the run ended with $?"

@@ -100,18 +100,14 @@ chief_that_slept() {
 test_a_chief_that_slept() { chief_that_slept; }
 test_a_chief_that_slept_until_the_ps_serve() { chief_that_slept served; }
 
-# The single machine of counting_job, killed when it has saved at least two checkpoints. It saves so often that it
-# cannot end before; a run that continues it does not.
+# The single machine of counting_job, killed when it has saved the checkpoints of steps 10 and 20.
 killed_after_two_saves() {
+    build_kill_at
     counting_job 200
     sed -i -e '/^  replicaSpecs:/,$d' -e 's/everySeconds: 0.5/everySteps: 10/' "$dir/job.yaml"
     job=$dir/job.yaml
-    alone_bg >"$dir/first" 2>&1 &
-    local pid=$!
-    wait_for 60 sh -c "[ \$(grep -c all_model_checkpoint_paths '$dir/run/checkpoints/checkpoint') -ge 2 ]"
-    kill -9 $pid
-    wait $pid 2>/dev/null
-    [ -e "$dir/run/finished" ] && problem "it ended before it could be killed"
+    (KILL_AT='publish model_checkpoint_path: "model.ckpt-20"' KILL_MARK=$dir/killed LD_PRELOAD=$kill_at alone_bg) >"$dir/first" 2>&1
+    [ $? = 137 ] || problem "it was not killed: $(tail -n 1 "$dir/first")"
     mapfile -t saved < <(sed -n 's/^all_model_checkpoint_paths: "\(.*\)"/\1/p' "$dir/run/checkpoints/checkpoint")
     sed -i 's/everySteps: 10/everySeconds: 600/' "$dir/job.yaml"
 }
@@ -151,21 +147,15 @@ test_damaged_checkpoints() {
 }
 
 test_killed_in_a_save() { # the next one removes its files
-    local job pid left=
+    local job left
+    build_kill_at
     counting_job 100
     sed -i -e '/^  replicaSpecs:/,$d' -e 's/everySeconds: 0.5/everySteps: 1/' "$dir/job.yaml"
     job=$dir/job.yaml
-    alone_bg >"$dir/first" 2>&1 &
-    pid=$!
-    wait_for 60 grep -qE 'step [0-9]+' "$dir/first"
-    while kill -STOP $pid 2>/dev/null; do
-        left=$(compgen -G "$dir/run/checkpoints/*.tmp.*")
-        [ -n "$left" ] && break
-        kill -CONT $pid
-    done
-    kill -9 $pid
-    wait $pid 2>/dev/null
-    [ -n "$left" ] || { problem "it was never seen in a save"; return; }
+    (KILL_AT='before-publish model.ckpt-1' KILL_MARK=$dir/killed LD_PRELOAD=$kill_at alone_bg) >"$dir/first" 2>&1
+    [ $? = 137 ] || problem "it was not killed: $(tail -n 1 "$dir/first")"
+    left=$(compgen -G "$dir/run/checkpoints/*.tmp.*")
+    [ -n "$left" ] || { problem "it was not killed in a save"; return; }
     touch "$dir/run/checkpoints/notes.tmp.1.0" # not ours
     sed -i 's/everySteps: 1/everySeconds: 600/' "$dir/job.yaml"
     want_exit 0 alone || return

@@ -611,18 +611,6 @@ test_evaluator() {
 }
 
 # Validation data of N examples that takes no space, evaluated one by one with a wide layer: some 30,000 a second.
-long_validation() { # N FOLDER; of $dir/job.yaml
-    local bytes
-    bytes=$(printf '\\x%02x\\x%02x\\x%02x\\x%02x' $(($1 >> 24 & 255)) $(($1 >> 16 & 255)) $(($1 >> 8 & 255)) $(($1 & 255)))
-    mkdir -p "$2"
-    ln -sfn "$data/digits" "$2/digits"
-    # shellcheck disable=SC2059 # escapes
-    printf "\0\0\010\003$bytes\0\0\0\010\0\0\0\010" >"$2/long-images" && truncate -s $((16 + 64 * $1)) "$2/long-images"
-    # shellcheck disable=SC2059
-    printf "\0\0\010\001$bytes" >"$2/long-labels" && truncate -s $((8 + $1)) "$2/long-labels"
-    sed -i -e 's#digits/validation-images-idx3-ubyte#long-images#; s#digits/validation-labels-idx1-ubyte#long-labels#' \
-        -e 's/fit: {epochs/fit: {validationBatchSize: 1, epochs/; s/units: 64/units: 2048/' "$dir/job.yaml"
-}
 list_of() { tr -d '\n ' <"$dir/run/history.json" | grep -o "\"$1\":\[[^]]*\]" | tr -d '[]' | cut -d: -f2 | tr ',' '\n'; } # NAME: of the history
 want_list() { # NAME N
     local n
@@ -672,17 +660,19 @@ test_killed_worker_restarts_all() {
     want_count $((400 * batches))
 }
 
-lost_ps_at_the_end() { # SIGNAL
+lost_ps_at_the_end() { # SIGNAL; the last evaluation waits meanwhile
+    build_kill_at
     counting_job 1
-    long_validation 120000 "$dir/data"
     sed -i 's/PS: {replicas: 2}/PS: {replicas: 1}/' "$dir/job.yaml"
-    local pid victim
-    in_background trainyard run "$dir/job.yaml" --data-dir "$dir/data" --output-dir "$dir/run"
+    local pid
+    HOLD_AT=before-gemm KILL_ROLE=chief KILL_MARK=$dir/evaluates LD_PRELOAD=$kill_at in_background \
+        trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
     pid=$!
-    wait_for 120 grep -q '50 steps in' "$dir/out"
+    wait_for 60 test -e "$dir/evaluates"
     wait_for 60 test -s "$dir/run/checkpoints/model.ckpt-50.index"
-    victim=$(pgrep -f -- "trainyard-ps.*$dir/run")
-    kill "-$1" "$victim"
+    kill "-$1" "$(replica_pids run ps)"
+    wait_for 60 grep -q 'ps restored from' "$dir/out"
+    rm "$dir/evaluates"
     wait $pid || problem "the job failed"
     want_line 'ps restored from .*model.ckpt-50'
     [ "$(grep -c 'Test loss' "$dir/out")" = 1 ] || problem "$(grep -c 'Test loss' "$dir/out") final evaluations are told"

@@ -64,11 +64,15 @@ sync_pid() { replica_pids faults "$1" "${2:-0}"; } # ROLE [INDEX]
 
 # ROLE [INDEX]: its process is killed, and the one that follows is held for a second.
 sync_kill_and_hold() {
+    local killed
     goes_on
-    kill -9 "$(sync_pid "$@")"
+    killed=$(sync_pid "$@")
+    kill -9 "$killed"
     goes_on
+    wait_for 60 another_is_there "$killed" "$@"
     kill -STOP "$(sync_pid "$@")" && sleep 1 && kill -CONT "$(sync_pid "$@")"
 }
+another_is_there() { local pid; pid=$(sync_pid "${@:2}"); [ -n "$pid" ] && [ "$pid" != "$1" ]; } # PID ROLE [INDEX]
 
 # Each role is killed and held while the others go on, and the weights are those of a quiet run.
 test_sync_faults_change_nothing() {
