@@ -253,6 +253,26 @@ static const char *not_a_word(const struct data_column *c, const struct text_fie
     return out;
 }
 
+/* ---- a header that is read as an example ---- */
+
+static bool is_in_a_header(const struct csv_dialect *d, const struct csv_place *place)
+{
+    const unsigned char *p = place->at;
+    size_t line, column;
+    enum text_result more = TEXT_MORE;
+    text_place(place->file->map->data, p, &line, &column);
+    while (p > place->file->map->data && p[-1] != '\n')
+        p--;
+    for (double v; line == d->first_example && more == TEXT_MORE;) {
+        struct text_field field;
+        more = text_field(&p, end_of(place->file), d->delimiter, &field);
+        field = text_trim(field);
+        if (more > TEXT_LAST || csv_dialect_number(d, &field, &v))
+            return false;
+    }
+    return line == d->first_example;
+}
+
 /* ---- errors ---- */
 
 int csv_bad_value(const struct csv_dialect *d, const struct csv_place *place, const struct text_field *field,
@@ -266,6 +286,8 @@ int csv_bad_value(const struct csv_dialect *d, const struct csv_place *place, co
         what = not_a_word(c, field, cause);
     else if (c->type == COLUMN_DATE)
         what = not_a_date(c, field, cause);
+    else if (is_in_a_header(d, place))
+        what = "is not a number, and no field of the first line is; if they are names of columns, remove header: false";
     else if (!csv_dialect_number(d, field, &v))
         what = not_a_number(d, c, field, cause);
     else

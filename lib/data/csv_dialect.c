@@ -18,7 +18,9 @@ void csv_dialect_init(struct csv_dialect *d, const struct data_spec *spec)
     *d = (struct csv_dialect){ .delimiter = spec->delimiter != '\0' ? spec->delimiter : ',',
                                .decimal = spec->decimal != '\0' ? spec->decimal : '.',
                                .thousands = spec->thousands,
-                               .takes_empty = spec->format == DATA_TEXT };
+                               .takes_empty = spec->format == DATA_TEXT,
+                               .first_example =
+                                   spec->format == DATA_CSV && !spec->header ? (size_t)spec->skip_rows + 1 : 0 };
     d->plain = d->decimal == '.' && d->thousands == '\0' && strchr("-.0123456789", d->delimiter) == NULL;
     d->missing_numbers = xcalloc(spec->na_values.n + 1, sizeof(*d->missing_numbers));
     for (size_t i = 0; i < spec->na_values.n; i++) {

@@ -19,6 +19,8 @@ struct csv_dialect {
     size_t n_missing_numbers;
     bool plain;       /* text_short_number() reads its numbers */
     bool takes_empty; /* an empty field is a value: a text without words */
+    size_t
+        first_example; /* header: false: the line of the first record of each file, counted from 1; 0: it has names */
 };
 void csv_dialect_init(struct csv_dialect *d, const struct data_spec *spec);
 void csv_dialect_fini(struct csv_dialect *d);
