@@ -256,7 +256,7 @@ static void arrays_warn(const struct records *r, struct strlist *ret)
     const struct arrays *a = (const struct arrays *)r;
     for (size_t i = 0; i < a->x.n; i++)
         warn_rounded(a, &a->x.part[i], ret);
-    values_warn_equal(r, "", ret);
+    values_warn_equal(r, NOTHING_TO_LEARN, ret);
 }
 
 static const struct records_ops ARRAYS_OPS = {

@@ -86,7 +86,7 @@ static void cifar_place(const struct records *r, int64_t record, enum record_par
 
 static void cifar_warn(const struct records *r, struct strlist *ret)
 {
-    values_warn_equal(r, "", ret);
+    values_warn_equal(r, NOTHING_TO_LEARN, ret);
 }
 
 static const struct records_ops CIFAR_OPS = {

@@ -392,11 +392,11 @@ static void csv_warn(const struct records *r, struct strlist *ret)
     const struct csv *c = (const struct csv *)r;
     const struct index_notes *notes = &c->indexed.notes;
     const char *name = better_label(c);
-    auto_free char *cure = name != NULL ? xasprintf("; if '%s' is the label, set label: %s", name, name)
-                                        : xstrdup("; 'label' chooses another column");
+    auto_free char *so = name != NULL ? xasprintf(NOTHING_TO_LEARN "; if '%s' is the label, set label: %s", name, name)
+                                      : xstrdup(NOTHING_TO_LEARN "; 'label' chooses another column");
     if (notes->rounded_at >= 0)
         values_warn_rounded(r, notes->rounded_at, (size_t)notes->rounded, notes->rounded_from, ret);
-    values_warn_equal(r, c->layout.texts ? "" : cure, ret);
+    values_warn_equal(r, c->layout.texts ? NOTHING_TO_LEARN : so, ret);
     for (size_t i = 0; i < c->notes.n; i++)
         strlist_add(ret, c->notes.items[i]);
 }

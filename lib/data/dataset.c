@@ -168,6 +168,11 @@ void dataset_warnings(const struct dataset *d, struct strlist *ret)
         r->ops->warn(r, ret);
 }
 
+void dataset_one_label(const struct dataset *d, struct strlist *ret)
+{
+    values_warn_equal(d->content->records, "its metrics tell nothing about other labels", ret);
+}
+
 int dataset_texts(const struct dataset *d, const char *column, int64_t first, size_t n, struct strlist *ret,
                   struct err *e)
 {

@@ -51,6 +51,8 @@ uint64_t dataset_fingerprint(const struct dataset *d);
 /* Adds what the user should know, each a sentence with its place: values that are rounded, labels that are all equal.
  * Cost: a pass over the integer features of arrays of at most 64 MiB. */
 void dataset_warnings(const struct dataset *d, struct strlist *ret);
+/* Adds a sentence if the labels of data that do not train are all equal. */
+void dataset_one_label(const struct dataset *d, struct strlist *ret);
 /* csv: adds the texts of a column in the examples first .. first + n, without quotes and the spaces around them; also
  * of a column that is not a feature. ERR_INPUT for another format, and for a column that is not there, also with n = 0.
  */

@@ -83,7 +83,7 @@ static int images_texts(const struct records *r, const char *column, int64_t fir
 static void images_warn(const struct records *r, struct strlist *ret)
 {
     const struct class_files *f = &((const struct images *)r)->files;
-    values_warn_equal(r, "", ret);
+    values_warn_equal(r, NOTHING_TO_LEARN, ret);
     class_files_notes(f, &IMAGE_FILES, ret);
 }
 

@@ -79,8 +79,10 @@ void job_data_warnings(const struct job *j, const struct job_data *d, struct str
         dataset_warnings(d->train, &train);
         dataset_left_out(d->train, &train);
     }
-    if (d->validation != NULL && j->validation.present) /* else it is a part of data.train */
+    if (d->validation != NULL && j->validation.present) { /* else it is a part of data.train */
+        dataset_one_label(d->validation, &validation);
         dataset_left_out(d->validation, &validation);
+    }
     add_each("data.train", &train, ret);
     add_each("data.validation", &validation, ret);
 }

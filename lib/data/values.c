@@ -17,15 +17,14 @@ void values_warn_rounded(const struct records *r, int64_t record, size_t i, doub
     strlist_add(ret, text.data);
 }
 
-void values_warn_equal(const struct records *r, const char *cure, struct strlist *ret)
+void values_warn_equal(const struct records *r, const char *so, struct strlist *ret)
 {
     const struct label_span *s = &r->labels;
     AUTO_FINI(buf) text = BUF_INIT;
     if (s->n < 2 || !(s->min == s->max))
         return;
     r->ops->place(r, 0, RECORD_LABELS, 0, &text);
-    buf_printf(&text, ": the label of all %" PRId64 " examples is %.9g, so there is nothing to learn%s", s->n, s->min,
-               cure);
+    buf_printf(&text, ": the label of all %" PRId64 " examples is %.9g, so %s", s->n, s->min, so);
     strlist_add(ret, text.data);
 }
 

@@ -10,8 +10,9 @@
 
 /* Adds the warning that number i of a record's features, the whole number v, is rounded. */
 void values_warn_rounded(const struct records *r, int64_t record, size_t i, double v, struct strlist *ret);
-/* Adds a warning when all noted labels are equal. cure: "" or "; " and what may be done. */
-void values_warn_equal(const struct records *r, const char *cure, struct strlist *ret);
+/* Adds a warning when all noted labels are equal. so: what follows from it, such as NOTHING_TO_LEARN, and a cure. */
+#define NOTHING_TO_LEARN "there is nothing to learn"
+void values_warn_equal(const struct records *r, const char *so, struct strlist *ret);
 
 /* The labels that may occur: of each number of a row the range of[i] of `range`; of NULL: all have the first. And the
  * features: of each number of a row; NULL: all finite ones. */
