@@ -229,15 +229,6 @@ static int csv_read(const struct records *r, const int64_t *which, size_t n, voi
     return indexed_read(&c->indexed, which, n, x, c->layout.columns.features, y, c->layout.columns.labels, w, e);
 }
 
-static const unsigned char *field_at(const struct csv *c, const struct data_file *f, const unsigned char *record,
-                                     size_t column)
-{
-    struct text_field ignored;
-    for (size_t i = 0; i < column; i++)
-        text_field(&record, csv_end_of(f), c->layout.dialect.delimiter, &ignored);
-    return record;
-}
-
 struct finding { /* where a record has the value of a column */
     const struct data_column *column;
     const unsigned char *at;
@@ -349,8 +340,12 @@ static int take_text(const struct csv *c, const struct data_file *f, const unsig
     }
     if (c->layout.json)
         return add_key(f, at, of->name, ret, e);
-    at = field_at(c, f, at, of->column);
-    text_field(&at, csv_end_of(f), c->layout.dialect.delimiter, &field);
+    int64_t place = csv_layout_field(&c->layout, f, of->column);
+    if (place < 0)
+        return err_set(e, ERR_INPUT, "%s has no column '%s'", f->path, of->name);
+    do
+        text_field(&at, csv_end_of(f), c->layout.dialect.delimiter, &field);
+    while (place-- > 0);
     field = text_trim(field);
     auto_free char *text = xmalloc((size_t)(field.end - field.p) + 1);
     text_copy(&field, text, (size_t)(field.end - field.p) + 1);
@@ -399,6 +394,8 @@ static void csv_warn(const struct records *r, struct strlist *ret)
     values_warn_equal(r, c->layout.texts ? NOTHING_TO_LEARN : so, ret);
     for (size_t i = 0; i < c->notes.n; i++)
         strlist_add(ret, c->notes.items[i]);
+    if (c->layout.ignored != NULL)
+        strlist_add(ret, c->layout.ignored);
 }
 
 static const struct records_ops CSV_OPS = {

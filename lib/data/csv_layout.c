@@ -1,4 +1,4 @@
-/* Reads the header of a csv data set and resolves its columns. All files must have the header of the first one. */
+/* Reads the headers of a csv data set and resolves its columns: those of the first file, which others have by name. */
 #include "data/csv_layout.h"
 
 #include <math.h>
@@ -15,6 +15,13 @@ void csv_layout_fini(struct csv_layout *l)
     csv_dialect_fini(&l->dialect);
     strlist_fini(&l->names);
     free(l->first_path);
+    free(l->ignored);
+    struct map_slot *slot;
+    for (size_t i = 0; (slot = map_next(&l->orders, &i)) != NULL;) {
+        free(((struct csv_order *)slot->value)->column);
+        free(slot->value);
+    }
+    map_fini(&l->orders);
 }
 
 /* Behind the byte order mark and the lines that are skipped. */
@@ -90,21 +97,22 @@ static long long header_line(const struct csv_layout *l)
     return (long long)l->skip_rows + 1;
 }
 
-static int header_once(const struct csv_layout *l, const struct data_file *f, struct err *e)
+static int header_once(const struct csv_layout *l, const struct data_file *f, const struct strlist *names,
+                       struct err *e)
 {
     AUTO_FINI(map) seen = { 0 };
     char text[HEADER_TEXT];
-    if (l->header && is_an_example(&l->names))
+    if (is_an_example(names))
         return err_set(
             e, ERR_INPUT,
             "%s:%lld: the first line has numbers where the names of the columns should be: %s; set header: false if "
             "the file has no header",
-            f->path, header_line(l), column_names_text(&l->names, text, sizeof(text)));
-    for (size_t i = 0; l->header && i < l->names.n; i++) {
-        if (map_get(&seen, l->names.items[i]) != NULL)
+            f->path, header_line(l), column_names_text(names, text, sizeof(text)));
+    for (size_t i = 0; i < names->n; i++) {
+        if (map_get(&seen, names->items[i]) != NULL)
             return err_set(e, ERR_INPUT, "%s:%lld: two columns are named '%s'", f->path, header_line(l),
-                           l->names.items[i]);
-        map_put(&seen, l->names.items[i], &seen);
+                           names->items[i]);
+        map_put(&seen, names->items[i], &seen);
     }
     return 0;
 }
@@ -115,18 +123,8 @@ int csv_layout_begin(const struct csv_layout *l, const struct data_file *f, cons
     AUTO_FINI(strlist) names = { .items = NULL };
     if (l->json)
         return jsonl_begin(f, ret, e);
-    if (l->header) {
-        if (read_header(l, f, &p, &names, e) < 0)
-            return -1;
-        take_open_end(l, &names);
-        for (size_t i = 0; i < names.n && i < l->names.n; i++)
-            if (!str_eq(names.items[i], l->names.items[i]))
-                return err_set(e, ERR_INPUT, "%s:%lld: column %zu is '%s', in %s it is '%s'", f->path, header_line(l),
-                               i + 1, names.items[i], l->first_path, l->names.items[i]);
-        if (names.n != l->names.n)
-            return err_set(e, ERR_INPUT, "%s:%lld: %zu columns, %s has %zu", f->path, header_line(l), names.n,
-                           l->first_path, l->names.n);
-    }
+    if (l->header && read_header(l, f, &p, &names, e) < 0)
+        return -1;
     *ret = p;
     return 0;
 }
@@ -137,7 +135,90 @@ static int open_header(struct csv_layout *l, const struct data_file *first, stru
     if (csv_check_first_line(&l->dialect, first, p, e) < 0 || read_header(l, first, &p, &l->names, e) < 0)
         return -1;
     l->open_end = take_open_end(l, &l->names);
-    return header_once(l, first, e);
+    return l->header ? header_once(l, first, &l->names, e) : 0;
+}
+
+/* ---- the other files ---- */
+
+static bool same_names(const struct strlist *a, const struct strlist *b)
+{
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++)
+        same = str_eq(a->items[i], b->items[i]);
+    return same;
+}
+
+/* All columns that the job uses must be there. */
+static int check_used(const struct csv_layout *l, const struct data_file *f, const struct strlist *names,
+                      const struct csv_order *order, struct err *e)
+{
+    AUTO_FINI(strlist) missing = { 0 };
+    auto_free bool *has = xcalloc(l->columns.n, sizeof(*has));
+    char lacking[HEADER_TEXT], first[HEADER_TEXT], here[HEADER_TEXT];
+    for (size_t i = 0; i < order->n; i++)
+        if (order->column[i] >= 0)
+            has[order->column[i]] = true;
+    for (size_t i = 0; i < l->columns.n; i++)
+        if (l->columns.c[i].used && !has[i])
+            strlist_add(&missing, l->names.items[i]);
+    if (missing.n == 0)
+        return 0;
+    return err_set(e, ERR_INPUT, "%s:%lld: no column %s; the columns of %s are %s; here are %s", f->path,
+                   header_line(l), column_names_text(&missing, lacking, sizeof(lacking)), l->first_path,
+                   column_names_text(&l->names, first, sizeof(first)), column_names_text(names, here, sizeof(here)));
+}
+
+static void number_names(const struct strlist *names, struct map *ret)
+{
+    bool done = ret->n > 0;
+    for (size_t i = 0; !done && i < names->n; i++)
+        map_put(ret, names->items[i], (void *)(uintptr_t)(i + 1));
+}
+
+/* A sentence about the first file that has more. */
+static void note_ignored(struct csv_layout *l, const struct data_file *f, const struct strlist *names,
+                         const struct csv_order *order)
+{
+    AUTO_FINI(strlist) ignored = { 0 };
+    char text[HEADER_TEXT];
+    for (size_t i = 0; l->ignored == NULL && i < names->n; i++)
+        if (order->column[i] < 0)
+            strlist_add(&ignored, names->items[i]);
+    if (ignored.n > 0)
+        l->ignored = xasprintf("%s:%lld: columns that %s does not have are ignored: %s", f->path, header_line(l),
+                               l->first_path, column_names_text(&ignored, text, sizeof(text)));
+}
+
+/* `places`: of the names of the first file, counted from 1. */
+static int order_columns(struct csv_layout *l, const struct data_file *f, const struct map *places,
+                         const struct strlist *names, struct err *e)
+{
+    struct csv_order *order = xcalloc(1, sizeof(*order));
+    *order = (struct csv_order){ .n = names->n, .column = xcalloc(names->n, sizeof(*order->column)) };
+    for (size_t i = 0; i < names->n; i++)
+        order->column[i] = (int32_t)(uintptr_t)map_get(places, names->items[i]) - 1;
+    map_put(&l->orders, f->path, order);
+    note_ignored(l, f, names, order);
+    return check_used(l, f, names, order, e);
+}
+
+static int open_others(struct csv_layout *l, const struct data_files *files, struct err *e)
+{
+    AUTO_FINI(map) places = { 0 };
+    for (size_t i = 1; l->header && i < files->n; i++) {
+        const struct data_file *f = &files->file[i];
+        const unsigned char *p = start_of(l, f);
+        AUTO_FINI(strlist) names = { .items = NULL };
+        if (read_header(l, f, &p, &names, e) < 0)
+            return -1;
+        take_open_end(l, &names);
+        if (same_names(&names, &l->names) || map_get(&l->orders, f->path) != NULL)
+            continue;
+        number_names(&l->names, &places);
+        if (header_once(l, f, &names, e) < 0 || order_columns(l, f, &places, &names, e) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 int csv_layout_open(const struct data_place *at, const struct data_files *files, struct csv_layout *ret, struct err *e)
@@ -150,7 +231,7 @@ int csv_layout_open(const struct data_place *at, const struct data_files *files,
     csv_dialect_init(&l.dialect, at->spec);
     l.first_path = xstrdup(first->path);
     if ((l.json ? jsonl_names(at, files, &l.names, e) : open_header(&l, first, e)) < 0 ||
-        columns_of_names(at, first->path, &l.names, &l.columns, e) < 0)
+        columns_of_names(at, first->path, &l.names, &l.columns, e) < 0 || (!l.json && open_others(&l, files, e) < 0))
         return -1;
     *ret = l;
     l = (struct csv_layout){ .header = false };
@@ -162,11 +243,38 @@ int csv_layout_open(const struct data_place *at, const struct data_files *files,
 struct csv_record {
     const struct data_file *file;
     const unsigned char *start;
+    const struct csv_order *order; /* NULL: that of the first file */
 };
+
+static const struct csv_order *order_of(const struct csv_layout *l, const struct data_file *f)
+{
+    return l->orders.n > 0 ? map_get(&l->orders, f->path) : NULL;
+}
+
+int64_t csv_layout_field(const struct csv_layout *l, const struct data_file *f, size_t column)
+{
+    const struct csv_order *order = order_of(l, f);
+    for (size_t i = 0; order != NULL && i < order->n; i++)
+        if (order->column[i] == (int32_t)column)
+            return (int64_t)i;
+    return order != NULL ? -1 : (int64_t)column;
+}
+
+static size_t fields_of(const struct csv_layout *l, const struct csv_record *r)
+{
+    return r->order != NULL ? r->order->n : l->columns.n;
+}
+
+/* NULL: the field is ignored. */
+static const struct data_column *column_of(const struct csv_layout *l, const struct csv_record *r, size_t field)
+{
+    int64_t i = r->order != NULL ? r->order->column[field] : (int64_t)field;
+    return i >= 0 ? &l->columns.c[i] : NULL;
+}
 
 static int wrong_count(const struct csv_layout *l, const struct csv_record *r, struct err *e)
 {
-    return csv_wrong_count(&l->dialect, r->file, r->start, l->columns.n, l->header ? "header" : "first line", e);
+    return csv_wrong_count(&l->dialect, r->file, r->start, fields_of(l, r), l->header ? "header" : "first line", e);
 }
 
 /* The field behind the last column, which has no name. */
@@ -203,7 +311,7 @@ static bool take_number(const struct csv_layout *l, const struct csv_visit *visi
     const struct data_column *c = place->column;
     const unsigned char *at = *p;
     double v;
-    if (visit->number == NULL || !l->dialect.plain || !column_is_number(c) || !c->used ||
+    if (visit->number == NULL || !l->dialect.plain || c == NULL || !column_is_number(c) || !c->used ||
         !text_short_number(&at, csv_end_of(place->file), l->dialect.delimiter, &v, ret_more) ||
         !visit->number(visit->user, c, v))
         return false;
@@ -214,11 +322,12 @@ static bool take_number(const struct csv_layout *l, const struct csv_visit *visi
 static int read_record(const struct csv_layout *l, const struct data_file *f, const unsigned char **p,
                        const struct csv_visit *visit, struct err *e)
 {
-    const struct csv_record at = { .file = f, .start = *p };
+    const struct csv_record at = { .file = f, .start = *p, .order = order_of(l, f) };
+    const size_t n = fields_of(l, &at);
     enum text_result more = TEXT_MORE;
     int left_out = 0;
-    for (size_t i = 0; i < l->columns.n; i++) {
-        const struct csv_place place = { .file = f, .at = *p, .column = &l->columns.c[i] };
+    for (size_t i = 0; i < n; i++) {
+        const struct csv_place place = { .file = f, .at = *p, .column = column_of(l, &at, i) };
         struct text_field field;
         if (more == TEXT_LAST)
             return wrong_count(l, &at, e);
@@ -227,7 +336,8 @@ static int read_record(const struct csv_layout *l, const struct data_file *f, co
         more = text_field(p, csv_end_of(f), l->dialect.delimiter, &field);
         if (more > TEXT_LAST)
             return csv_quote_error(f, *p, more, e);
-        int rc = place.column->used || visit->all ? visit->value(visit->user, &place, &field, e) : 0;
+        bool wanted = place.column != NULL && (place.column->used || visit->all);
+        int rc = wanted ? visit->value(visit->user, &place, &field, e) : 0;
         if (rc < 0)
             return -1;
         left_out |= rc;

@@ -9,6 +9,12 @@
 #include "data/csv_cause.h"
 #include "data/csv_dialect.h"
 
+/* The columns of a file whose header differs from the first one's. */
+struct csv_order {
+    size_t n;        /* fields in a record */
+    int32_t *column; /* of each field; -1: the first file has no such column, so it is ignored */
+};
+
 struct csv_layout {
     bool json;  /* the records are JSON objects, and the names are their keys */
     bool texts; /* they are those of text_files.h */
@@ -19,14 +25,17 @@ struct csv_layout {
     struct strlist names;
     char *first_path; /* the file that has these names */
     struct data_columns columns;
+    struct map orders; /* csv_order by the path of a file; others are as the first one */
+    char *ignored;     /* a sentence about columns that only other files have; NULL: there are none */
 };
 void csv_layout_fini(struct csv_layout *l);
 DEFINE_AUTO_FINI(csv_layout, csv_layout_fini);
 
-/* Of the first file; of JSON, of all. ERR_INPUT with the place in the file, or in the manifest. */
+/* Columns are those of the first file, and others have them by name, in any order; of JSON, of all. ERR_INPUT with the
+ * place in the file, or in the manifest. */
 MUST_USE int csv_layout_open(const struct data_place *at, const struct data_files *files, struct csv_layout *ret,
                              struct err *e);
-/* Where the records of a file begin: after the header, which must be equal to that of the first file. */
+/* Where the records of a file of the data set begin: after the header. */
 MUST_USE int csv_layout_begin(const struct csv_layout *l, const struct data_file *f, const unsigned char **ret,
                               struct err *e);
 
@@ -48,6 +57,9 @@ struct csv_visit {
 /* Calls visit for the record at *p, which is not blank, and moves *p to the next line. 1: it is left out. */
 MUST_USE int csv_layout_record(const struct csv_layout *l, const struct data_file *f, const unsigned char **p,
                                const struct csv_visit *visit, struct err *e);
+
+/* csv: which field of a file's records has a column; -1: none has it. */
+int64_t csv_layout_field(const struct csv_layout *l, const struct data_file *f, size_t column);
 
 /* Of everything that affects values. */
 uint64_t csv_layout_hash(const struct csv_layout *l, const struct data_spec *spec);

@@ -111,6 +111,7 @@ static int take_file(struct csv_counting *counting, const struct data_file *f, s
     const struct csv_layout *layout = counting->layout;
     struct data_description *ret = counting->ret;
     const unsigned char *p;
+    const int64_t before = ret->rows;
     if (csv_layout_begin(layout, f, &p, e) < 0)
         return -1;
     while ((counting->limit == 0 || ret->rows < counting->limit) &&
@@ -119,6 +120,9 @@ static int take_file(struct csv_counting *counting, const struct data_file *f, s
             return -1;
         ret->rows++;
     }
+    for (size_t i = 0; !layout->json && i < layout->columns.n; i++)
+        if (csv_layout_field(layout, f, i) < 0) /* a column that is not used, and that this file does not have */
+            counting->of[i].to->missing += ret->rows - before;
     return 0;
 }
 
