@@ -43,10 +43,10 @@ bool model_input_is_open(const struct node *model);
  * either it is an error. compile NULL: loss, metrics and optimizer are NULL/0, and only the layers can be used. */
 MUST_USE int model_build(const struct node *model, const struct node *compile, const char *base_dir, struct model **ret,
                          struct err *e);
-/* Of a model whose input is open: the names and arguments of its layers, optimizer and loss, without their shapes.
- * Faults as of model_build(). */
+/* Of a model whose input is open: the names and arguments of its layers, optimizer, loss and metrics, without their
+ * shapes. Faults as of model_build(). */
 MUST_USE int model_check(const struct node *model, const struct node *compile, struct err *e);
-/* Of a model in a file that is not here: the optimizer and the losses, where they are given. */
+/* Of a model in a file that is not here: the optimizer, the losses and the metrics, where they are given. */
 MUST_USE int model_check_compile(const struct node *compile, struct err *e);
 void model_free(struct model *m);
 DEFINE_AUTO(model, model_free);

@@ -212,13 +212,43 @@ static int check_losses_alone(const struct node *n, struct err *e)
     return 0;
 }
 
+/* Which metrics there are, and their arguments. A map is not looked at: it may name outputs. */
+static int check_metrics_alone(const struct node *n, struct err *e)
+{
+    bool failed = false;
+    if (json_is_object(n->v))
+        return 0;
+    if (!json_is_array(n->v))
+        return metric_list_check(n, e);
+    for (size_t i = 0; i < node_size(n) && (!failed || node_collects(n)); i++) {
+        struct node item = node_item(n, i); /* a metric, or a list of those of an output */
+        failed |= node_present(&item) && metric_list_check(&item, e) < 0;
+    }
+    return failed ? -1 : 0;
+}
+
 int model_check_compile(const struct node *compile, struct err *e)
 {
+    static const char *const LISTS[] = { "metrics", "weightedMetrics" };
     AUTO(optimizer) *optimizer = NULL;
     struct node about_optimizer = node_get(compile, "optimizer"), loss = node_get(compile, "loss");
-    if (node_present(&about_optimizer) && optimizer_parse(&about_optimizer, &optimizer, e) < 0)
-        return -1;
-    return node_present(&loss) ? check_losses_alone(&loss, e) : 0;
+    bool failed = node_present(&about_optimizer) && optimizer_parse(&about_optimizer, &optimizer, e) < 0;
+    if (!failed || node_collects(compile))
+        failed |= node_present(&loss) && check_losses_alone(&loss, e) < 0;
+    for (size_t i = 0; i < COUNT_OF(LISTS) && (!failed || node_collects(compile)); i++) {
+        struct node metrics = node_get(compile, LISTS[i]);
+        failed |= check_metrics_alone(&metrics, e) < 0;
+    }
+    return failed ? -1 : 0;
+}
+
+static int compile_losses(struct model *m, const struct node *n, const struct node *loss, bool with_output,
+                          struct err *e)
+{
+    if (node_present(loss))
+        return with_output ? read_losses(m, loss, e) : check_losses_alone(loss, e);
+    return node_present(n) ? node_error(n, e, "loss is missing")
+                           : node_error(n, e, "is missing, and the model of Keras has no compile_config with a loss");
 }
 
 int model_compile(struct model *m, const struct node *n, const struct node *file, bool with_output, struct err *e)
@@ -231,24 +261,22 @@ int model_compile(struct model *m, const struct node *n, const struct node *file
 
     if (node_present(&loss) && loss.v == node_get(file, "loss").v) /* Keras's weights are for its own losses */
         weights = compile_argument(n, "lossWeights", file, "loss_weights");
-    bool failed = node_present(n) && node_only(n, KEYS, COUNT_OF(KEYS), e) < 0;
-    if (failed && !node_collects(n))
-        return -1;
     json_auto_t *rmsprop = json_string("rmsprop"); /* Keras's default */
-    if (!node_present(&loss))
-        return node_present(n)
-                   ? node_error(n, e, "loss is missing")
-                   : node_error(n, e, "is missing, and the model of Keras has no compile_config with a loss");
     if (!node_present(&optimizer))
         optimizer.v = rmsprop;
-    failed |= optimizer_parse(&optimizer, &m->optimizer, e) < 0;
+    bool failed = node_present(n) && node_only(n, KEYS, COUNT_OF(KEYS), e) < 0;
+    if (!failed || node_collects(n))
+        failed |= optimizer_parse(&optimizer, &m->optimizer, e) < 0;
+    if (!failed || node_collects(n))
+        failed |= compile_losses(m, n, &loss, with_output, e) < 0;
     if (failed && !node_collects(n))
         return -1;
-    failed |= (with_output ? read_losses(m, &loss, e) : check_losses_alone(&loss, e)) < 0;
     if (failed || !with_output)
-        return failed ? -1 : 0;
-    if (read_loss_weights(m, &weights, e) < 0 || read_metrics(m, &metrics, false, e) < 0 ||
-        read_metrics(m, &weighted, true, e) < 0)
+        return check_metrics_alone(&metrics, e) < 0 || check_metrics_alone(&weighted, e) < 0 || failed ? -1 : 0;
+    failed = read_loss_weights(m, &weights, e) < 0;
+    if (!failed || node_collects(n))
+        failed |= read_metrics(m, &metrics, false, e) < 0;
+    if (failed || read_metrics(m, &weighted, true, e) < 0)
         return -1;
     list_measures(m);
     return 0;

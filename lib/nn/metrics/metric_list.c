@@ -72,37 +72,49 @@ static int parse_name(struct model_metric *m, const struct context *c, const str
     return 0;
 }
 
-static int metric_parse(struct model_metric *m, const struct context *c, const struct node *n, struct err *e)
+/* What does not depend on the output and the loss. */
+static int parse_class(struct model_metric *m, const struct context *c, const struct node *n, const char **ret_word,
+                       struct node *ret_config, struct err *e)
 {
-    const char *word = NULL;
     const struct kind *k = NULL;
-    struct node config;
-    if (node_named(n, &word, &config, e) < 0 || catalog_find(&METRICS, n, resolve(c, word), &k, e) < 0 ||
-        args_parse(k, &config, m->arg, e) < 0)
+    if (node_named(n, ret_word, ret_config, e) < 0 || catalog_find(&METRICS, n, resolve(c, *ret_word), &k, e) < 0 ||
+        args_parse(k, ret_config, m->arg, e) < 0)
         return -1;
     m->row = (const struct metric_row *)(const void *)k;
     m->bare = json_is_string(n->v);
     m->cols = c->cols;
-    if (check_fits(m->row, c, n, e) < 0 || parse_name(m, c, n, &config, word, e) < 0)
-        return -1;
     if (metric_arg(m, "axis", -1) != -1)
         return node_error(n, e, "only axis -1, the last one, is supported");
     if (metric_arg(m, "num_thresholds", 2) > THRESHOLDS_MAX)
         return node_error(n, e, "num_thresholds is at most %d", THRESHOLDS_MAX);
+    return 0;
+}
+
+static int metric_parse(struct model_metric *m, const struct context *c, const struct node *n, struct err *e)
+{
+    const char *word = NULL;
+    struct node config;
+    if (parse_class(m, c, n, &word, &config, e) < 0 || check_fits(m->row, c, n, e) < 0 ||
+        parse_name(m, c, n, &config, word, e) < 0)
+        return -1;
     if (m->row->loss != NULL && loss_of(m->row->loss, &config, &m->loss, e) < 0)
         return -1;
     m->width = m->row->width(m);
     return 0;
 }
 
+static void metric_fini(struct model_metric *m)
+{
+    free(m->name);
+    loss_free(m->loss);
+}
+
 void metric_list_free(struct metric_list *l)
 {
     if (l == NULL)
         return;
-    for (size_t i = 0; i < l->n; i++) {
-        free(l->items[i].name);
-        loss_free(l->items[i].loss);
-    }
+    for (size_t i = 0; i < l->n; i++)
+        metric_fini(&l->items[i]);
     free(l->items);
     free(l);
 }
@@ -129,6 +141,19 @@ static int name_last(struct metric_list *l, const struct node *n, struct err *e)
                : 0;
 }
 
+static int add_item(struct metric_list *l, const struct node *n, const struct context *c, bool weighted, struct err *e)
+{
+    struct model_metric *m = &l->items[l->n++];
+    *m = (struct model_metric){ .weighted = weighted };
+    if (metric_parse(m, c, n, e) < 0 || name_last(l, n, e) < 0) {
+        metric_fini(&l->items[--l->n]);
+        return -1;
+    }
+    m->at = l->width;
+    l->width += m->width;
+    return 0;
+}
+
 /* Appends them. */
 static int parse_items(struct metric_list *l, const struct node *n, const struct loss *loss, const struct shape *output,
                        bool weighted, struct err *e)
@@ -141,16 +166,12 @@ static int parse_items(struct metric_list *l, const struct node *n, const struct
     if (count > 0 && loss == NULL)
         return node_error(n, e, "metrics need a loss");
     l->items = xrealloc(l->items, (l->n + count + 1) * sizeof(*l->items));
-    for (size_t i = 0; i < count; i++) {
+    bool failed = false;
+    for (size_t i = 0; i < count && (!failed || node_collects(n)); i++) {
         struct node item = many ? node_item(n, i) : *n;
-        struct model_metric *m = &l->items[l->n++];
-        *m = (struct model_metric){ .weighted = weighted };
-        if (metric_parse(m, &c, &item, e) < 0 || name_last(l, &item, e) < 0)
-            return -1;
-        m->at = l->width;
-        l->width += m->width;
+        failed |= add_item(l, &item, &c, weighted, e) < 0;
     }
-    return 0;
+    return failed ? -1 : 0;
 }
 
 int metric_list_parse(const struct node *n, const struct loss *loss, const struct shape *output,
@@ -161,6 +182,21 @@ int metric_list_parse(const struct node *n, const struct loss *loss, const struc
         return -1;
     *ret = TAKE(l);
     return 0;
+}
+
+int metric_list_check(const struct node *n, struct err *e)
+{
+    static const struct context ANY = { .loss = NULL, .cols = 1 };
+    const bool many = json_is_array(n->v);
+    const size_t count = many ? MIN(node_size(n), (size_t)METRICS_MAX) : node_present(n) ? 1 : 0;
+    bool failed = false;
+    for (size_t i = 0; i < count && (!failed || node_collects(n)); i++) {
+        struct node item = many ? node_item(n, i) : *n, config;
+        struct model_metric ignored = { .name = NULL };
+        const char *word;
+        failed |= parse_class(&ignored, &ANY, &item, &word, &config, e) < 0;
+    }
+    return failed ? -1 : 0;
 }
 
 int metric_list_add_weighted(struct metric_list *l, const struct node *n, const struct loss *loss,

@@ -14,6 +14,8 @@ struct metric_list;
  * the loss or the output is a placed ERR_INPUT, and so is a repeated name (Keras would number it). */
 MUST_USE int metric_list_parse(const struct node *n, const struct loss *loss, const struct shape *output,
                                struct metric_list **ret, struct err *e);
+/* Only the names and arguments, where the loss and the output are not known. */
+MUST_USE int metric_list_check(const struct node *n, struct err *e);
 /* Appends those of `n`, in which examples count by their weight. One whose name is taken is called weighted_NAME, as in
  * Keras. */
 MUST_USE int metric_list_add_weighted(struct metric_list *l, const struct node *n, const struct loss *loss,
