@@ -22,24 +22,61 @@ static void describe(const char *file, const struct job *job, const struct model
     buf_printf(out, "%s)\n", data);
 }
 
-/* Each data set of the job: opened as a worker does it, and compared with the model. `out`: how large they are. */
-static void judge_data(const struct job *job, const struct model *model, const char *data_dir, const char *cache,
-                       struct strlist *faults, struct buf *out)
-{
-    static __typeof__(&job_data_open_train) const OPEN[] = { job_data_open_train, job_data_open_validation };
-    AUTO_FINI(job_data) data = { .train = NULL };
+struct subject {
+    struct job *job;
+    const char *base, *cache; /* the folder of the data, and one of our own */
+    struct strlist *faults;
+};
 
-    for (size_t i = 0; i < COUNT_OF(OPEN); i++) {
-        struct err why = { 0 };
-        if (OPEN[i](job, model, data_dir, cache, &data, &why) < 0 && !strlist_has(faults, why.msg))
-            strlist_add(faults, why.msg);
+static bool is_well(const struct subject *s, int result, const struct err *why)
+{
+    if (result < 0 && !strlist_has(s->faults, why->msg))
+        strlist_add(s->faults, why->msg);
+    return result >= 0;
+}
+
+/* What the columns and an open input get from data.train. */
+static bool learn(const struct subject *s)
+{
+    struct err why = { 0 };
+    return is_well(s, cli_learn(s->job, NULL, s->base, s->cache, &why), &why);
+}
+
+/* NULL: it has a fault, or its input is open and not learned. */
+static struct model *judge_model(const struct subject *s, bool learned)
+{
+    struct job *j = s->job;
+    AUTO(model) *model = NULL;
+    struct err why = { 0 };
+
+    if (s->faults->n == 0 && !is_well(s, job_check_devices(j, job_ps_count(j), &why), &why))
+        return NULL;
+    if (model_input_is_open(&j->model) && !learned)
+        (void)is_well(s, model_check(&j->model, &j->compile, &why), &why);
+    else if (is_well(s, model_build(&j->model, &j->compile, s->base, &model, &why), &why)) {
+        if (is_well(s, callbacks_check(&j->callbacks, model, job_evaluates(j), &why), &why))
+            (void)is_well(s, sync_check(j, model, &why), &why);
+        (void)is_well(s, class_weights_check(&j->class_weight, model, &why), &why);
     }
+    return TAKE(model);
+}
+
+/* Each data set of the job: opened as a worker does it, and compared with the model. `out`: how large they are. */
+static void judge_data(const struct subject *s, const struct model *model, struct buf *out)
+{
+    AUTO_FINI(job_data) data = { .train = NULL };
     AUTO_FINI(strlist) warnings = { 0 };
-    job_data_warnings(job, &data, &warnings);
+    struct err why = { 0 };
+
+    if (s->job->train.present)
+        (void)is_well(s, job_data_open_train(s->job, model, s->base, s->cache, &data, &why), &why);
+    (void)is_well(s, job_data_open_validation(s->job, model, s->base, s->cache, &data, &why), &why);
+    job_data_warnings(s->job, &data, &warnings);
     for (size_t i = 0; i < warnings.n; i++)
         log_warning("%s", warnings.items[i]);
-    if (faults->n == 0)
-        buf_printf(out, ", %lld examples, %lld for validation", (long long)dataset_size(data.train),
+    if (data.train != NULL)
+        buf_printf(out, ", %lld example%s, %lld for validation", (long long)dataset_size(data.train),
+                   dataset_size(data.train) == 1 ? "" : "s",
                    data.validation != NULL ? (long long)dataset_size(data.validation) : 0);
 }
 
@@ -52,29 +89,17 @@ static int validate(const char *file, const struct strlist *sets, const char *da
     AUTO_FINI(buf) data = BUF_INIT;
     struct err why = { 0 };
     auto_free char *base = data_dir != NULL ? xstrdup(data_dir) : path_dir(file);
+    struct subject s = { .base = base, .cache = cache, .faults = faults };
 
-    int result = job_load_all(file, sets, faults, &job, &why);
-    if (result == 0 && faults->n == 0 && job->has_model)
-        result = job_check_devices(job, job_ps_count(job), &why);
-    bool open = result == 0 && job->has_model && model_input_is_open(&job->model);
-    if (open)
-        result = model_check(&job->model, &job->compile, &why);
-    else if (result == 0 && job->has_model)
-        result = model_build(&job->model, &job->compile, base, &model, &why);
-    bool looks = result == 0 && faults->n == 0 && (data_dir != NULL || job_data_found(job, base));
-    if (looks)
-        result = cli_learn(job, NULL, base, cache, &why);
-    if (looks && open && result == 0)
-        result = model_build(&job->model, &job->compile, base, &model, &why);
-    if (result == 0 && model != NULL)
-        result =
-            callbacks_check(&job->callbacks, model, job_evaluates(job), &why) < 0 ? -1 : sync_check(job, model, &why);
-    if (result < 0 && !strlist_has(faults, why.msg))
-        strlist_add(faults, why.msg);
-    if (model != NULL && class_weights_check(&job->class_weight, model, &why) < 0 && !strlist_has(faults, why.msg))
-        strlist_add(faults, why.msg);
-    if (faults->n == 0 && model != NULL && looks)
-        judge_data(job, model, base, cache, faults, &data);
+    if (!is_well(&s, job_load_all(file, sets, faults, &job, &why), &why))
+        return -1;
+    s.job = job;
+    bool looks = data_dir != NULL || job_data_found(job, base);
+    bool learned = looks && job->train.present && learn(&s);
+    if (job->has_model)
+        model = judge_model(&s, learned);
+    if (looks && (learned || !job->train.present))
+        judge_data(&s, model, &data);
     if (faults->n > 0)
         return -1;
     describe(file, job, model, data.data != NULL ? data.data : "", out);

@@ -23,7 +23,7 @@ static int open_set(const struct data_spec *spec, const struct opening *at, stru
     struct err cause = { .code = ERR_NONE };
     if (dataset_open(spec, at->base_dir, at->cache_dir, at->like, &d, e) < 0)
         return -1;
-    if (dataset_bind(d, spec, at->model, &cause) < 0)
+    if (at->model != NULL && dataset_bind(d, spec, at->model, &cause) < 0)
         return node_error(&spec->node, e, "%s", cause.msg);
     *ret = TAKE(d);
     return 0;

@@ -430,7 +430,10 @@ int data_spec_check(void *base, const struct node *n, struct err *e)
         return -1;
     if (data_has_classes(d->format) && image_spec_read(d, n, e) < 0)
         return -1;
-    return columns_check(d, e);
+    if (columns_check(d, e) < 0)
+        return -1;
+    d->sound = true;
+    return 0;
 }
 
 void data_spec_fini(struct data_spec *d)

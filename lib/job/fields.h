@@ -68,6 +68,8 @@ bool data_spec_has_label(const struct data_spec *d, const char *name); /* name N
 
 /* job_check.c: rules over several fields, once all are read. */
 MUST_USE int job_check(struct job *j, struct err *e);
+/* Of a job with faults: what can be looked at is still there, its model and the data sets that have none. */
+void job_keep_sound(struct job *j);
 
 /* The node at a path of keys below the top, "spec.fit.seed"; v NULL when absent. */
 struct node job_at(const struct job *j, const char *path);

@@ -148,12 +148,8 @@ int job_load_all(const char *path, const struct strlist *sets, struct strlist *f
     if (read_document(text.data, text.len, j->file, j, e) < 0 || apply_sets(j, sets, e) < 0)
         return -1;
     source_collect(j->source, faults);
-    if (parse_and_check(j, &ignored) < 0) { /* the model is still checked */
-        struct node top = node_root(j->doc, j->source), spec = node_get(&top, "spec");
-        j->model = node_get(&spec, "model");
-        j->compile = node_get(&spec, "compile");
-        j->has_model = json_is_object(j->model.v);
-    }
+    if (parse_and_check(j, &ignored) < 0)
+        job_keep_sound(j);
     *ret = TAKE(j);
     return 0;
 }

@@ -162,6 +162,7 @@ struct image_spec {
 
 struct data_spec {
     bool present;
+    bool sound; /* it has no fault by itself */
     enum data_format format;
     const char *features, *labels;     /* NULL where they are maps */
     struct data_parts inputs, outputs; /* `inputs`, or a map of features; a map of label or labels */
@@ -305,8 +306,8 @@ MUST_USE int job_load(const char *path, struct job **ret, struct err *e); /* "-"
  * the checks. Errors name the --set. */
 MUST_USE int job_load_with(const char *path, const struct strlist *sets, struct job **ret, struct err *e);
 /* As job_load_with(), for callers that show all faults: adds every fault to `faults`, not only the first. With some
- * faults there is still a job, so that its model can be checked for more; -1: there is none. Faults about model and
- * compile are added as long as the list exists. */
+ * faults there is still a job, so that its model and its data can be checked for more (a data set with a fault is not
+ * present then); -1: there is none. Faults about model and compile are added as long as the list exists. */
 MUST_USE int job_load_all(const char *path, const struct strlist *sets, struct strlist *faults, struct job **ret,
                           struct err *e);
 /* Checks an object as the API server stores it, with all checks of job_parse(). Messages have no line numbers and

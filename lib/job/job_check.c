@@ -205,6 +205,22 @@ static int check_encodings(struct job *j, struct err *e)
     return j->validation.present ? columns_check_encodings(&j->validation, e) : 0;
 }
 
+void job_keep_sound(struct job *j)
+{
+    struct data_spec *const SETS[] = { &j->train, &j->validation };
+
+    j->model = job_at(j, "spec.model");
+    j->compile = job_at(j, "spec.compile");
+    j->has_model = json_is_object(j->model.v);
+    for (size_t i = 0; i < COUNT_OF(SETS); i++) {
+        struct err ignored;
+        SETS[i]->categories_are_int = takes_categories(j);
+        if (j->has_model && SETS[i]->sound && columns_check_encodings(SETS[i], &ignored) < 0)
+            SETS[i]->sound = false;
+        SETS[i]->present = SETS[i]->sound;
+    }
+}
+
 /* ---- fit, checkpoint, summaries ---- */
 
 /* Two fields that exclude each other are both given; the one that a flag brought is named. */

@@ -107,6 +107,32 @@ END
     [ "$(grep -cE "$warning" "$dir/out")" = 1 ] || problem "the warning is printed $(grep -cE "$warning" "$dir/out") times"
 }
 
+# The manifest, the model, what it is compiled with, and the data, in one go.
+test_validate_tells_all_faults() {
+    local i
+    { echo a,b,y; for i in 1 2 3 4 5 6; do echo "$i,0,$((i / 4))"; done; } >"$dir/t.csv"
+    sed 's/2,0/2,many/' "$dir/t.csv" >"$dir/words.csv"
+    cat >"$dir/job.yaml" <<'END'
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: faults}
+spec:
+  model: {inputShape: [2], layers: [{Dense: {units: 0}}]}
+  compile: {optimizer: adm, loss: mse, metrics: [nope, maee]}
+  data: {train: {format: csv, files: words.csv}}
+  fit: {epochs: -1, batchSize: 2}
+END
+    want_exit 2 trainyard validate "$dir/job.yaml"
+    want_line 'fit.epochs: must be 1 to'
+    want_line 'layers\[0\].Dense.units: must be 1 or greater'
+    want_line "optimizer 'adm' is not known; did you mean 'Adam'"
+    want_line "metrics\[0\]: metric 'nope' is not known"
+    want_line "metrics\[1\]: metric 'maee' is not known; did you mean 'mae'"
+    want_line "words.csv:3:3: column 'b': 'many' is not a number"
+    [ "$(grep -c '^error' "$dir/out")" = 6 ] || problem "validate tells $(grep -c '^error' "$dir/out") faults"
+    set -- --set fit.epochs=1 --set 'model.layers=[Dense: {units: 1}]' --set compile.optimizer=SGD --set 'compile.metrics=[mae]'
+}
+
 # Semicolons, decimal commas, thousands, a title, a comma at the end of the header, and missing values.
 test_a_table_of_a_spreadsheet() {
     local i
