@@ -166,11 +166,18 @@ void dataset_warnings(const struct dataset *d, struct strlist *ret)
     const struct records *r = d->content->records;
     if (r->ops->warn != NULL)
         r->ops->warn(r, ret);
+    if (d->n < r->n)
+        values_warn_part(r, d->first, d->n, NOTHING_TO_LEARN, ret);
 }
 
 void dataset_one_label(const struct dataset *d, struct strlist *ret)
 {
-    values_warn_equal(d->content->records, "its metrics tell nothing about other labels", ret);
+    static const char SO[] = "its metrics tell nothing about other labels";
+    const struct records *r = d->content->records;
+    if (d->n < r->n)
+        values_warn_part(r, d->first, d->n, SO, ret);
+    else
+        values_warn_equal(r, SO, ret);
 }
 
 int dataset_texts(const struct dataset *d, const char *column, int64_t first, size_t n, struct strlist *ret,

@@ -49,7 +49,7 @@ const struct column_names *dataset_columns(const struct dataset *d);
  * Cheap (no full read), stable across machines, independent of folder and modification time. */
 uint64_t dataset_fingerprint(const struct dataset *d);
 /* Adds what the user should know, each a sentence with its place: values that are rounded, labels that are all equal.
- * Cost: a pass over the integer features of arrays of at most 64 MiB. */
+ * Cost: a pass over the integer features of arrays of at most 64 MiB; of a part, values_warn_part(). */
 void dataset_warnings(const struct dataset *d, struct strlist *ret);
 /* Adds a sentence if the labels of data that do not train are all equal. */
 void dataset_one_label(const struct dataset *d, struct strlist *ret);

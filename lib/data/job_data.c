@@ -74,15 +74,16 @@ static void add_each(const char *place, const struct strlist *sentences, struct 
 
 void job_data_warnings(const struct job *j, const struct job_data *d, struct strlist *ret)
 {
-    AUTO_FINI(strlist) train = { 0 }, validation = { 0 };
+    AUTO_FINI(strlist) train = { 0 }, validation = { 0 }, split = { 0 };
     if (d->train != NULL) {
         dataset_warnings(d->train, &train);
         dataset_left_out(d->train, &train);
     }
-    if (d->validation != NULL && j->validation.present) { /* else it is a part of data.train */
-        dataset_one_label(d->validation, &validation);
+    if (d->validation != NULL)
+        dataset_one_label(d->validation, j->validation.present ? &validation : &split);
+    if (d->validation != NULL && j->validation.present) /* else they are those of data.train */
         dataset_left_out(d->validation, &validation);
-    }
+    add_each("fit.validationSplit", &split, ret);
     add_each("data.train", &train, ret);
     add_each("data.validation", &validation, ret);
 }

@@ -28,6 +28,52 @@ void values_warn_equal(const struct records *r, const char *so, struct strlist *
     strlist_add(ret, text.data);
 }
 
+/* Of examples that are spread evenly over first .. first + n. false: they differ, or one cannot be read. */
+static bool have_one_label(const struct records *r, int64_t first, int64_t n, int64_t looked_at, double *ret)
+{
+    enum { AT_ONCE = 16 }; /* most parts have two labels among their first ones */
+    int64_t which[AT_ONCE];
+    size_t row = shape_elements(&r->x) * dtype_size(r->x_type), count = 1;
+    auto_free void *x = NULL;
+    float labels[AT_ONCE], weights[AT_ONCE];
+    int32_t classes[AT_ONCE];
+    struct err ignored;
+    if (mem_alloc_plain(row * AT_ONCE, "examples", &x, &ignored) < 0)
+        return false;
+    for (int64_t at = 0; at < looked_at; at += (int64_t)count) {
+        count = (size_t)MIN(looked_at - at, (int64_t)AT_ONCE);
+        for (size_t i = 0; i < count; i++)
+            which[i] = first + (int64_t)((double)(at + (int64_t)i) * ((double)n / (double)looked_at));
+        if (r->ops->read(r, which, count, x, r->integer_labels ? (void *)classes : labels, weights, &ignored) < 0)
+            return false;
+        for (size_t i = 0; i < count; i++) {
+            double label = r->integer_labels ? classes[i] : (double)labels[i];
+            if (at == 0 && i == 0)
+                *ret = label;
+            else if (label != *ret)
+                return false;
+        }
+    }
+    return true;
+}
+
+void values_warn_part(const struct records *r, int64_t first, int64_t n, const char *so, struct strlist *ret)
+{
+    enum { LOOKED_AT = 1000 };
+    AUTO_FINI(buf) text = BUF_INIT;
+    double label = 0;
+    const struct label_span *s = &r->labels;
+    if (s->n < 2 || s->min == s->max || n < 2 || !have_one_label(r, first, n, MIN(n, (int64_t)LOOKED_AT), &label))
+        return;
+    r->ops->place(r, first, RECORD_LABELS, 0, &text);
+    buf_printf(&text, ": the label of ");
+    if (n > LOOKED_AT)
+        buf_printf(&text, "%d examples that are spread evenly over ", LOOKED_AT);
+    buf_printf(&text, "%s %" PRId64 " examples is %.9g, so %s; put the examples into a random order",
+               first == 0 ? "the first" : "the last", n, label, so);
+    strlist_add(ret, text.data);
+}
+
 /* ---- one wrong number ---- */
 
 static bool accepts(const struct label_range *range, double v)

@@ -13,6 +13,9 @@ void values_warn_rounded(const struct records *r, int64_t record, size_t i, doub
 /* Adds a warning when all noted labels are equal. so: what follows from it, such as NOTHING_TO_LEARN, and a cure. */
 #define NOTHING_TO_LEARN "there is nothing to learn"
 void values_warn_equal(const struct records *r, const char *so, struct strlist *ret);
+/* Of a part of the data set, which has other labels elsewhere: first .. first + n at its begin or its end. Cost: at
+ * most 1,000 examples are read, of most parts 16. */
+void values_warn_part(const struct records *r, int64_t first, int64_t n, const char *so, struct strlist *ret);
 
 /* The labels that may occur: of each number of a row the range of[i] of `range`; of NULL: all have the first. And the
  * features: of each number of a row; NULL: all finite ones. */

@@ -131,6 +131,8 @@ END
     want_line "words.csv:3:3: column 'b': 'many' is not a number"
     [ "$(grep -c '^error' "$dir/out")" = 6 ] || problem "validate tells $(grep -c '^error' "$dir/out") faults"
     set -- --set fit.epochs=1 --set 'model.layers=[Dense: {units: 1}]' --set compile.optimizer=SGD --set 'compile.metrics=[mae]'
+    want_exit 0 trainyard validate "$dir/job.yaml" "$@" --set data.train.files=t.csv --set fit.validationSplit=0.4
+    want_line "warning: fit.validationSplit: .*t.csv:5:5: column 'y': the label of the last 3 examples is 1"
 }
 
 # Semicolons, decimal commas, thousands, a title, a comma at the end of the header, and missing values.

@@ -129,6 +129,70 @@ START_TEST(either_part_outlives_the_other)
 }
 END_TEST
 
+/* The label of example i is classes[i]. */
+static void open_classes(struct parts *p, const char *classes, double fraction)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    struct err e;
+    buf_str(&text, "x,kind\n");
+    for (size_t i = 0; classes[i] != '\0'; i++)
+        buf_printf(&text, "%zu,%c\n", i, classes[i]);
+    put_file(&p->folder, "t.csv", text.data, text.len);
+    ck_ok_e(open_yaml("format: csv\nfiles: t.csv\n", p->folder.path, NULL, &p->train, &e));
+    ck_ok_e(dataset_split(p->train, fraction, &p->validation, &e));
+}
+
+static const struct {
+    const char *classes;
+    double fraction;
+    const char *train, *validation; /* NULL: no warning */
+} LABELS[] = {
+    { "0000011111", 0.3, NULL,
+      "t.csv:9:3: column 'kind': the label of the last 3 examples is 1, so its metrics tell nothing about other "
+      "labels; "
+      "put the examples into a random order" },
+    { "0000011111", 0.7,
+      "t.csv:2:3: column 'kind': the label of the first 3 examples is 0, so there is nothing to learn; put the "
+      "examples "
+      "into a random order",
+      NULL },
+    { "0101010101", 0.5, NULL, NULL },
+    { "0000000001", 0.1, "first 9 examples is 0", NULL }, /* one alone is not judged */
+};
+START_TEST(a_part_with_one_label_is_told)
+{
+    AUTO_FINI(parts) p = { .folder = folder_new() };
+    AUTO_FINI(strlist) train = { 0 }, validation = { 0 };
+    open_classes(&p, LABELS[_i].classes, LABELS[_i].fraction);
+    dataset_warnings(p.train, &train);
+    dataset_one_label(p.validation, &validation);
+    ck_assert_uint_eq(train.n, LABELS[_i].train != NULL);
+    ck_assert_uint_eq(validation.n, LABELS[_i].validation != NULL);
+    if (train.n > 0)
+        ck_assert_ptr_nonnull(strstr(train.items[0], LABELS[_i].train));
+    if (validation.n > 0)
+        ck_assert_ptr_nonnull(strstr(validation.items[0], LABELS[_i].validation));
+}
+END_TEST
+
+/* Of a large part 1,000 examples are looked at, from its begin to its end. */
+START_TEST(a_large_part_is_looked_at_in_places)
+{
+    static char classes[8001];
+    AUTO_FINI(parts) p = { .folder = folder_new() };
+    AUTO_FINI(strlist) train = { 0 }, validation = { 0 };
+    for (size_t i = 0; i < 8000; i++)
+        classes[i] = (char)('0' + (i >= 4000 && (_i == 0 || i < 7900)));
+    open_classes(&p, classes, 0.5);
+    dataset_warnings(p.train, &train);
+    dataset_one_label(p.validation, &validation);
+    ck_assert_uint_eq(train.n, 1);
+    ck_assert_uint_eq(validation.n, _i == 0 ? 1 : 0); /* else its last 100 differ */
+    ck_assert_ptr_nonnull(strstr(train.items[0], ": the label of 1000 examples that are spread evenly over the first "
+                                                 "4000 examples is 0, so there is nothing to learn"));
+}
+END_TEST
+
 /* An example's number is its feature and its weight. */
 static void put_weighted(const struct folder *f, bool text, int64_t n)
 {
@@ -183,6 +247,8 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, arrays_are_cut_as_keras_cuts_them, 0, COUNT_OF(CASES));
     tcase_add_loop_test(t, files_of_records_are_cut_as_keras_cuts_them, 0, COUNT_OF(CASES));
     tcase_add_loop_test(t, either_part_outlives_the_other, 0, 2);
+    tcase_add_loop_test(t, a_part_with_one_label_is_told, 0, COUNT_OF(LABELS));
+    tcase_add_loop_test(t, a_large_part_is_looked_at_in_places, 0, 2);
     tcase_add_loop_test(t, a_weight_stays_with_its_example, 0, 2);
     suite_add_tcase(s, t);
     return s;
