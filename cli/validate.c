@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cli.h"
 #include "data/job_data.h"
+#include "job/replica_file.h"
 #include "nn/callback.h"
 #include "nn/class_weight.h"
 #include "nn/sync_check.h"
@@ -102,6 +103,8 @@ static int validate(const char *file, const struct strlist *sets, const char *da
         judge_data(&s, model, &data);
     if (faults->n > 0)
         return -1;
+    if (job->has_model && job_replica_file_fits(job->doc, &why) < 0)
+        log_warning("%s: on a cluster it is refused: %s", file, why.msg);
     describe(file, job, model, data.data != NULL ? data.data : "", out);
     return 0;
 }

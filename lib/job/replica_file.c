@@ -82,3 +82,18 @@ json_t *job_replica_file(const json_t *doc)
                      json_object_get(doc, "kind"), "metadata", metadata(json_object_get(doc, "metadata")), "spec",
                      spec);
 }
+
+int job_replica_file_fits(const json_t *doc, struct err *e)
+{
+    enum { CONFIG_MAP_MAX = 1 << 20 /* bytes of keys and values */ };
+    json_auto_t *file = job_replica_file(doc);
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_emit(file, &text);
+    if (text.len + sizeof("job.yaml\n") <= CONFIG_MAP_MAX)
+        return 0;
+    return err_set(
+        e, ERR_INPUT,
+        "spec: has %zu KiB for the replicas, and a ConfigMap at most %d: put the model into a file on the data "
+        "volume, with 'kerasFile'",
+        (text.len + 1023) >> 10, CONFIG_MAP_MAX >> 10);
+}

@@ -15,5 +15,7 @@
  * out, because its default depends on them. `doc` is a TrainJob with a model that job_parse or job_from_value accepted;
  * it is not changed. */
 json_t *job_replica_file(const json_t *doc);
+/* It is the one key of a ConfigMap, whose size is limited. ERR_INPUT with the size, the limit and a cure. */
+MUST_USE int job_replica_file_fits(const json_t *doc, struct err *e);
 
 #endif

@@ -13,7 +13,7 @@
 #include "nn/model.h"
 #include "nn/sync_check.h"
 
-enum { DNS_LABEL_MAX = 63, CONFIG_MAP_MAX = 1 << 20 /* bytes of keys and values */ };
+enum { DNS_LABEL_MAX = 63 };
 #define SOURCE "TrainJob" /* messages of lib/job begin with it here; it is removed afterwards */
 
 /* ---- TrainJob ---- */
@@ -46,21 +46,6 @@ static int validate_model(const struct job *j, struct err *e)
     return validate_fit(j, model, e);
 }
 
-/* The replicas get the job in a ConfigMap. */
-static int validate_size(const json_t *object, struct err *e)
-{
-    json_auto_t *file = job_replica_file(object);
-    AUTO_FINI(buf) text = BUF_INIT;
-    json_emit(file, &text);
-    if (text.len + sizeof("job.yaml\n") <= CONFIG_MAP_MAX)
-        return 0;
-    return err_set(
-        e, ERR_INPUT,
-        "spec: has %zu KiB for the replicas, and a ConfigMap at most %d: put the model into a file on the data "
-        "volume, with 'kerasFile'",
-        (text.len + 1023) >> 10, CONFIG_MAP_MAX >> 10);
-}
-
 static int validate_train_job_spec(const json_t *object, struct err *e)
 {
     AUTO(job) *j = NULL;
@@ -69,7 +54,7 @@ static int validate_train_job_spec(const json_t *object, struct err *e)
         return -1;
     if (!j->has_model)
         return 0;
-    if (validate_size(object, e) < 0 || job_check_devices(j, job_ps_count(j), e) < 0)
+    if (job_replica_file_fits(object, e) < 0 || job_check_devices(j, job_ps_count(j), e) < 0)
         return -1;
     return validate_model(j, e);
 }

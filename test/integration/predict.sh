@@ -133,6 +133,11 @@ END
     set -- --set fit.epochs=1 --set 'model.layers=[Dense: {units: 1}]' --set compile.optimizer=SGD --set 'compile.metrics=[mae]'
     want_exit 0 trainyard validate "$dir/job.yaml" "$@" --set data.train.files=t.csv --set fit.validationSplit=0.4
     want_line "warning: fit.validationSplit: .*t.csv:5:5: column 'y': the label of the last 3 examples is 1"
+    { sed '/model:/,$d' "$dir/job.yaml"
+      printf "  model: {keras: '%s%1100000s'}\n" '{"class_name": "Sequential", "config": {"layers": [{"class_name": "Dense", "config": {"units": 1, "batch_input_shape": [null, 2]}}]}}' ''
+      sed '1,/model:/d' "$dir/job.yaml"; } >"$dir/large.yaml"
+    want_exit 0 trainyard validate "$dir/large.yaml" --set fit.epochs=1 --set compile.optimizer=SGD --set 'compile.metrics=[]' --set data.train.files=t.csv
+    want_line 'warning: .*large.yaml: on a cluster it is refused: spec: has 1075 KiB for the replicas, and a ConfigMap at most 1024: .* with .kerasFile'
 }
 
 # Semicolons, decimal commas, thousands, a title, a comma at the end of the header, and missing values.
