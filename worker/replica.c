@@ -87,7 +87,8 @@ static int check_cluster(const struct replica *r, struct err *e)
         return err_set(e, ERR_INPUT, "this is trainyard-worker, the task is ps-%d: start trainyard-ps instead",
                        c->index);
     if (c->configured && cluster_chief_address(c) == NULL)
-        return err_set(e, ERR_INPUT, "the cluster has neither a chief nor a worker 0");
+        return err_set(e, ERR_INPUT,
+                       "The \"cluster\" must have one \"chief\" node, or a worker 0 that takes its place");
     if (replica_is_collective(r))
         return check_collective(r, e);
     return c->configured ? check_ps(r, e) : 0;

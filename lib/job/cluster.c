@@ -200,12 +200,7 @@ static int check_cluster(const struct cluster *c, bool may_be_short, struct err 
     if (c->hosts[ROLE_CHIEF].n > 1)
         return err_set(e, ERR_INPUT, "The \"cluster\" must have only one \"chief\" node, not %zu",
                        c->hosts[ROLE_CHIEF].n);
-    if (check_task(c, may_be_short, e) < 0 || check_duplicates(c, e) < 0)
-        return -1;
-    if (c->role != ROLE_PS && cluster_chief_address(c) == NULL)
-        return err_set(e, ERR_INPUT,
-                       "The \"cluster\" must have one \"chief\" node, or a worker 0 that takes its place");
-    return 0;
+    return check_task(c, may_be_short, e) < 0 ? -1 : check_duplicates(c, e);
 }
 
 /* ---- public ---- */

@@ -9,11 +9,12 @@
  * worker_hosts is given, for workers that need no ps). Nothing given, or TF_CONFIG without a cluster:
  * configured = false (single-machine training; role worker, index 0).
  *
- * The result is checked: addresses are host:port and differ, the task is in the cluster, there is at most one chief,
- * and every task but a ps has a chief. An evaluator need not be in the cluster. A worker need not be either when
- * TF_CONFIG lists only the tasks it must find: the ps, and the chief or the worker 0 that leads. So TF_CONFIG stays
- * short for any number of workers. A worker of MultiWorkerMirrored has its own address beside the leader's, because it
- * is a server: {"cluster":{"chief":["..."],"worker":{"3":"..."}},"task":{"type":"worker","index":3},...,"workers":4}.
+ * The result is checked: addresses are host:port and differ, the task is in the cluster, there is at most one chief.
+ * Whether a task needs one is its own matter: a dynamic worker of a TFJob has none. An evaluator need not be in the
+ * cluster. A worker need not be either when TF_CONFIG lists only the tasks it must find: the ps, and the chief or the
+ * worker 0 that leads. So TF_CONFIG stays short for any number of workers. A worker of MultiWorkerMirrored has its own
+ * address beside the leader's, because it is a server:
+ * {"cluster":{"chief":["..."],"worker":{"3":"..."}},"task":{"type":"worker","index":3},...,"workers":4}.
  */
 #ifndef TRAINYARD_JOB_CLUSTER_H
 #define TRAINYARD_JOB_CLUSTER_H
