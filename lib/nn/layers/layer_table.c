@@ -199,7 +199,8 @@ static const struct arg RANDOM_TRANSLATION_ARGS[] = { AFFINE_ARGS, ARG_OWN_NEEDE
                                                       ARG_OWN_NEEDED("width_factor") };
 static const struct arg RANDOM_ZOOM_ARGS[] = { AFFINE_ARGS, ARG_OWN_NEEDED("height_factor"),
                                                ARG_OWN("width_factor", "None: height_factor's") };
-static const struct arg RANDOM_ROTATION_ARGS[] = { AFFINE_ARGS, ARG_OWN_NEEDED("factor") };
+static const struct arg RANDOM_ROTATION_ARGS[] = { AFFINE_ARGS, ARG_OWN_NEEDED("factor"),
+                                                   ARG_SKIP("value_range") /* of Keras 3.0, which ignores it */ };
 #define LIGHT_ARGS RANDOM_ARGS, ARG_OWN_NEEDED("factor"), ARG_OWN("value_range", "(0, 255)"), DATA_FORMAT, RNG_TYPE
 static const struct arg RANDOM_CONTRAST_ARGS[] = { LIGHT_ARGS };
 static const struct arg RANDOM_BRIGHTNESS_ARGS[] = { LIGHT_ARGS };
