@@ -1,10 +1,12 @@
 /* Each file of test/data/nn/versions has the layers, activations and initializers of docs/layers.md as one version of
  * Keras writes them: [{"name", "model": what to_json() gave, "error": the message if it must be refused}]. A model of
- * that name in keras_3.15.json is the same model: it starts with the same weights and computes the same. */
+ * that name in keras_3.15.json is the same model: it starts with the same weights and computes the same.
+ * test/interop/golden_versions.py writes them. */
 #include "case_folder.h"
 
 #include <string.h>
 
+#include "base/file.h"
 #include "base/rng.h"
 #include "golden.h"
 #include "nn/exec.h"
@@ -43,6 +45,16 @@ static float *draw(size_t n, uint32_t name)
     return v;
 }
 
+/* The numbers of words or of classes, where the model takes those. */
+static float *draw_inputs(const struct model *m, size_t n)
+{
+    const struct index_range range = model_index_range(m, 0);
+    float *v = draw(n, 1);
+    for (size_t i = 0; range.rows > 0 && i < n; i++)
+        v[i] = (float)((int64_t)(fabsf(v[i]) * 4) % range.rows);
+    return v;
+}
+
 static struct tensor tensor_of(const struct shape *each, float *v)
 {
     struct tensor t = { .dtype = DT_FLOAT, .shape = { .rank = each->rank + 1, .dim = { EXAMPLES } }, .data = v };
@@ -55,7 +67,7 @@ static void run(const struct model *m, struct result *ret)
     AUTO(exec) *x = NULL;
     struct err e = { 0 };
     size_t in = EXAMPLES * shape_elements(&m->inputs[0].shape), out = EXAMPLES * shape_elements(&m->heads[0].out.shape);
-    auto_free float *inputs = draw(in, 1), *labels = draw(out, 2);
+    auto_free float *inputs = draw_inputs(m, in), *labels = draw(out, 2);
     struct batch b = { .n = EXAMPLES,
                        .x[0] = tensor_of(&m->inputs[0].shape, inputs),
                        .y[0] = tensor_of(&m->heads[0].out.shape, labels) };
@@ -106,7 +118,7 @@ static void check_case(const char *file, const json_t *c, const json_t *newest)
     check_near(what, got.params, want.params, model_size(is));
     check_near(what, got.outputs, want.outputs, EXAMPLES * shape_elements(&is->heads[0].out.shape));
     check_near(what, got.grads, want.grads, model_size(is));
-    ck_assert_double_eq_tol(got.loss, want.loss, 1e-6);
+    ck_assert_msg(fabs(got.loss - want.loss) < 1e-6, "%s: the loss is %.9g, not %.9g", what, got.loss, want.loss);
 }
 
 START_TEST(a_version_means_the_same)
@@ -120,11 +132,30 @@ START_TEST(a_version_means_the_same)
 }
 END_TEST
 
+/* A new layer needs a case, which test/interop/golden_versions.py writes. */
+START_TEST(the_newest_version_has_every_layer)
+{
+    static const char *const NAMES[] = {
+#define X(id, name) name,
+        LAYERS(X)
+#undef X
+    };
+    AUTO_FINI(buf) text = BUF_INIT;
+    struct err e;
+    ck_ok_e(file_read(VERSIONS "/keras_3.15.json", 1 << 20, &text, &e));
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
+        auto_free char *key = xasprintf("\"class_name\":\"%s\",\"config\"", NAMES[i]);
+        ck_assert_msg(strstr(text.data, key) != NULL, "%s has no case", NAMES[i]);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("nn/keras_versions");
     TCase *t = tcase_create("versions");
     tcase_add_loop_test(t, a_version_means_the_same, 0, case_count(VERSIONS));
+    tcase_add_test(t, the_newest_version_has_every_layer);
     suite_add_tcase(s, t);
     return s;
 }
