@@ -1,11 +1,14 @@
-/* A client that floods a gRPC server with frames of HTTP/2 that no honest client sends, as fast as it can. It connects
- * again whenever the server ends its connection.
+/* A client that floods a gRPC server with frames of HTTP/2 that no honest client sends. It connects again whenever the
+ * server ends its connection. No step must be fast: the server gets what it must refuse in one piece.
  *
- *     hostile_frames 127.0.0.1:2222 resets 5     for 5 s; prints "7 connections, 1400 frames"
- *     hostile_frames - resets 5                  writes the frames of one connection to standard output
+ *     hostile_frames 127.0.0.1:2222 resets 2 60  until the server has ended 2 connections; fails after 60 s. It prints
+ *                                                "2 connections were ended, 1400 frames"
+ *     hostile_frames - resets 1 60               writes the frames of one connection to standard output, until it is
+ *                                                closed or for 60 s
  *
  * resets: a call and its reset, again and again. goaways: GOAWAY. headers: one header block of 40 MiB. pings,
- * settings. connects: connections that send nothing but their preface.
+ * settings. connects: 600 connections at a time that send nothing but their preface; it prints "all are open", and the
+ * server may be held until then.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,7 +34,14 @@ static const char FIRST_BLOCK[] = "\x83\x86\x44\x21/trainyard.v1.Parameters/Desc
                                   "application/grpc\x40\x02te\x08trailers",
                   NEXT_BLOCK[] = "\x83\x86\xC1\xC0\xBF\xBE";
 enum { HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, PING = 6, GOAWAY = 7, CONTINUATION = 9 };
-enum { END_HEADERS = 4, AT_ONCE = 2000, BLOCK_SIZE = 40 << 20, PIECE_SIZE = 16 << 10 };
+enum {
+    END_HEADERS = 4,
+    AT_ONCE = 2000,
+    BLOCK_SIZE = 40 << 20,
+    PIECE_SIZE = 16 << 10,
+    CONNECTIONS = 600,
+    ROUND_MS = 10000
+};
 
 struct flood {
     struct buf out;
@@ -132,16 +142,18 @@ static bool put_out(int fd, const struct buf *b, bool is_socket, int64_t until_m
     return true;
 }
 
-/* Until the connection or the time ends. */
-static void flood(struct flood *f, const struct mode *mode, int fd, bool is_socket, int64_t until_ms)
+/* Until the connection or the time ends. True: the other side has ended it. */
+static bool flood(struct flood *f, const struct mode *mode, int fd, bool is_socket, int64_t until_ms)
 {
     begin(f);
-    while (put_out(fd, &f->out, is_socket, until_ms) && clock_ms() < until_ms && mode->at_once > 0 &&
-           (mode->put != put_header_piece || f->block <= BLOCK_SIZE)) {
+    while (put_out(fd, &f->out, is_socket, until_ms)) {
+        if (clock_ms() >= until_ms || (mode->put == put_header_piece && f->block > BLOCK_SIZE))
+            return false;
         buf_clear(&f->out);
         for (int i = 0; i < mode->at_once; i++)
             mode->put(f);
     }
+    return true;
 }
 
 static int connect_to(const char *target, int *ret, struct err *e)
@@ -161,41 +173,71 @@ static int connect_to(const char *target, int *ret, struct err *e)
     return 0;
 }
 
-static int run(const char *target, const struct mode *mode, int64_t seconds, struct err *e)
+/* Many connections, which are all there before the first one is looked at. How many of them the server has ended. */
+static int connect_many(const char *target, struct flood *f, int wanted, int64_t until_ms, struct err *e)
+{
+    int fd[CONNECTIONS], n = 0, ended = 0;
+    begin(f);
+    while (n < CONNECTIONS && connect_to(target, &fd[n], e) == 0)
+        (void)!write(fd[n++], f->out.data, f->out.len);
+    printf("all are open\n");
+    (void)fflush(stdout);
+    for (int64_t until = MIN(until_ms, clock_ms() + ROUND_MS); ended < wanted && clock_ms() < until;
+         clock_sleep_ms(2)) {
+        ended = 0;
+        for (int i = 0; i < n; i++)
+            ended += !drain(fd[i]);
+    }
+    for (int i = 0; i < n; i++)
+        close(fd[i]);
+    return n == CONNECTIONS ? ended : -1;
+}
+
+static int run(const char *target, const struct mode *mode, int64_t wanted, int64_t seconds, struct err *e)
 {
     struct flood f = { .out = BUF_INIT };
     int64_t until = clock_ms() + seconds * 1000;
-    int connections = 0;
+    int ended = 0;
     if (str_eq(target, "-")) {
         flood(&f, mode, STDOUT_FILENO, false, until);
         buf_fini(&f.out);
         return 0;
     }
-    for (; clock_ms() < until; connections++) {
-        int fd;
-        if (connect_to(target, &fd, e) < 0)
-            break;
-        flood(&f, mode, fd, true, until);
-        close(fd);
+    while (ended < wanted && clock_ms() < until) {
+        int fd, n;
+        if (mode->put == NULL) {
+            if ((n = connect_many(target, &f, (int)wanted, until, e)) < 0)
+                break;
+            ended += n;
+        } else {
+            if (connect_to(target, &fd, e) < 0)
+                break;
+            ended += flood(&f, mode, fd, true, until);
+            close(fd);
+        }
     }
-    printf("%d connections, %ld frames\n", connections, f.frames);
+    printf("%d connections were ended, %ld frames\n", ended, f.frames);
     buf_fini(&f.out);
-    return clock_ms() < until ? -1 : 0;
+    if (ended < wanted && e->code == ERR_NONE)
+        return err_set(e, ERR_TIMEOUT, "the server has ended %d connections in %lld s", ended, (long long)seconds);
+    return ended >= wanted ? 0 : -1;
 }
 
 int main(int argc, char **argv)
 {
     struct err e = { .code = ERR_NONE };
-    int64_t seconds;
+    int64_t ended, seconds;
     signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; argc == 4 && i < COUNT_OF(MODES); i++) {
+    for (size_t i = 0; argc == 5 && i < COUNT_OF(MODES); i++) {
         if (!str_eq(argv[2], MODES[i].name))
             continue;
-        if (str_i64(argv[3], 1, 3600, &seconds, &e) == 0 && run(argv[1], &MODES[i], seconds, &e) == 0)
+        if (str_i64(argv[3], 1, CONNECTIONS / 10, &ended, &e) == 0 && str_i64(argv[4], 1, 3600, &seconds, &e) == 0 &&
+            run(argv[1], &MODES[i], ended, seconds, &e) == 0)
             return 0;
         fprintf(stderr, "hostile_frames: %s\n", e.msg);
         return 1;
     }
-    fprintf(stderr, "usage: hostile_frames HOST:PORT|- resets|goaways|headers|pings|settings|connects SECONDS\n");
+    fprintf(stderr,
+            "usage: hostile_frames HOST:PORT|- resets|goaways|headers|pings|settings|connects CONNECTIONS SECONDS\n");
     return 2;
 }
