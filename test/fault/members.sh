@@ -187,11 +187,12 @@ test_members_with_fewer_batches_than_workers() {
 }
 
 # members_storm ROLES...: kills a random process of these roles every 0.2-1 s, or two workers at once, whether or not a
-# step was made since.
+# step was made since. It is paced until then, so that it lasts longer than the loop.
 members_storm() {
-    local pid kills=0 end=$((SECONDS + seconds)) role victims first more
+    local pid kills=0 end=$((SECONDS + seconds)) role victims first more pace_us=2500
     RANDOM=$((4711 + $#))
-    in_background trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
+    pace
+    in_background exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
     pid=$!
     said 'train from step 0 on$'
     while { [ $SECONDS -lt $end ] || [ $kills -le 3 ]; } && kill -0 $pid 2>/dev/null; do
@@ -204,6 +205,8 @@ members_storm() {
         kill -9 "${victims[@]:first:1 + more}" 2>/dev/null
         kills=$((kills + 1 + more))
     done
+    kill -0 $pid 2>/dev/null || problem "the job ended before the storm"
+    rm -f "$dir/paced"
     echo "    $kills replicas killed"
     [ $kills -gt 3 ] || problem "only $kills kills"
     wait $pid || { problem "the job ended with exit code $?"; tail -n 20 "$dir/out"; }

@@ -10,11 +10,14 @@ longer=$((seconds > 12 ? seconds / 12 : 1)) # a longer storm has a longer job, s
 
 replicas_of() { replica_pids run "$1"; } # ROLE
 
-# storm ROLES...: kills a random replica of these roles every 0.2-1 s, then lets the job end.
+# storm ROLES...: kills a random replica of these roles every 0.2-1 s, then lets the job end. It is paced until then, some
+# 500 batches/s, so that it lasts longer than the loop.
 storm() {
     local pid kills=0 end victims role
     RANDOM=$((4711 + $#))
-    in_background trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
+    pace_us=${pace_us:-1000}
+    pace
+    in_background exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
     pid=$!
     wait_for 60 grep -qE 'step [0-9]+' "$dir/out" || return
     end=$((SECONDS + seconds))
@@ -25,6 +28,8 @@ storm() {
         [ ${#victims[@]} -gt 0 ] || continue
         kill -9 "${victims[RANDOM % ${#victims[@]}]}" 2>/dev/null && kills=$((kills + 1))
     done
+    kill -0 $pid 2>/dev/null || problem "the job ended before the storm"
+    rm -f "$dir/paced"
     echo "    $kills replicas killed"
     [ $kills -gt 3 ] || problem "only $kills kills"
     local deadline=$((SECONDS + 300 * longer))
@@ -41,8 +46,8 @@ test_long_storm_of_ps() { counting_job "$epochs"; storm ps; want_count $((epochs
 test_long_storm_of_chiefs() { counting_job "$epochs"; storm chief; want_count $((epochs * batches)); }
 test_storm_of_all_roles() { counting_job "$epochs"; storm worker ps chief; want_count $((epochs * batches)); }
 
-# Synchronous training, with a short last group: 50 batches in groups of 4.
-synchronous() { sed -i 's/^  replicaSpecs:/  strategy: {updates: sync, replicasToAggregate: 4}\n&/' "$dir/job.yaml"; }
+# Synchronous training, with a short last group: 50 batches in groups of 4. It has half of the epochs.
+synchronous() { pace_us=2500; sed -i 's/^  replicaSpecs:/  strategy: {updates: sync, replicasToAggregate: 4}\n&/' "$dir/job.yaml"; }
 sync_epochs=$((epochs / 2))
 test_long_synchronous_storm_of_workers() { counting_job $sync_epochs; synchronous; storm worker; want_count $((sync_epochs * batches)); }
 test_long_synchronous_storm_of_ps() { counting_job $sync_epochs; synchronous; storm ps; want_count $((sync_epochs * batches)); }
