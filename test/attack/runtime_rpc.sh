@@ -80,8 +80,9 @@ test_shared_memory_that_is_too_large() {
 test_calls_without_a_message() {
     lone_ps env
     hostile half-open "127.0.0.1:$ps_port" /trainyard.v1.Parameters/Describe 100 60 >"$dir/half-open" &
-    wait_for 10 grep -q open "$dir/half-open"
-    wait_for 30 is_ready || problem "the port does not answer beside them"
+    wait_for 60 grep -q open "$dir/half-open"
+    wait_for 60 is_ready || problem "the port does not answer beside them"
+    want_no_line 'calls were ended' "$dir/half-open"
     wait $!
     want_line '^100 of 100 calls were ended' "$dir/half-open"
     kill -0 "$ps" || problem "the ps is gone"

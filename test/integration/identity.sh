@@ -12,7 +12,7 @@ recorded_job() { # FOLDER FLAG-OF-IDENTITY...: "" is --tls-dir
     port=$(free_port) chief_port=$(free_port)
     "$link" "127.0.0.1:$port" "$out/rate" "$out/bytes" >"$out/port" &
     link_pid=$!
-    wait_for 10 test -s "$out/port" || return
+    wait_for 60 test -s "$out/port" || return
     ps_port=$(cat "$out/port")
     member ps 0 --listen "127.0.0.1:$port" --no-shared-memory >"$out/ps" 2>&1 &
     ps=$!
@@ -65,7 +65,7 @@ test_worker_of_another_job_is_refused() { # it has a certificate of its own, wit
     replica worker 0 1 --tls-dir "$dir/other/worker-0" >"$dir/stranger" 2>&1 &
     stranger=$!
     wait_for 60 grep -q 'waiting .* for the chief: .*certificate' "$dir/stranger"
-    wait_for 10 grep -q 'warning: refused: ' "$dir/out"
+    wait_for 60 grep -q 'warning: refused: ' "$dir/out"
     want_no_line 'workers 1/1' "$dir/out"
     kill $stranger
     wait $stranger 2>/dev/null
@@ -106,13 +106,13 @@ test_progress_is_for_members() { # of the job
     in_background replica chief 0 1 --https-port "$port" --http-port "$http_port"
     chief=$!
     is_open() { https "$port" progress >"$dir/progress"; }
-    wait_for 20 is_open
+    wait_for 60 is_open
     want_line '"state": *"[a-z]+"' "$dir/progress"
     http "$http_port" healthz >/dev/null || problem "/healthz needs a certificate"
     http "$http_port" progress >/dev/null && problem "/progress is readable without a certificate"
-    curl -sk --max-time 10 "https://127.0.0.1:$port/progress" >"$dir/none"
+    curl -sk --max-time 60 "https://127.0.0.1:$port/progress" >"$dir/none"
     want_no_line '"state"' "$dir/none"
-    curl -sk --max-time 10 --cert "$dir/other/ps-0/tls.crt" --key "$dir/other/ps-0/tls.key" "https://127.0.0.1:$port/progress" >"$dir/wrong"
+    curl -sk --max-time 60 --cert "$dir/other/ps-0/tls.crt" --key "$dir/other/ps-0/tls.key" "https://127.0.0.1:$port/progress" >"$dir/wrong"
     want_no_line '"state"' "$dir/wrong"
     kill -9 $chief
     wait $chief 2>/dev/null

@@ -124,7 +124,7 @@ identities() { # ROLE=N,... [FOLDER]
 
 # A page over TLS, as the launcher of the job; curl cannot check a name that is not that of a host.
 https() { # PORT PAGE
-    curl -sfk --max-time 10 --cert "$dir/tls/launcher/tls.crt" --key "$dir/tls/launcher/tls.key" "https://127.0.0.1:$1/$2"
+    curl -sfk --max-time 60 --cert "$dir/tls/launcher/tls.crt" --key "$dir/tls/launcher/tls.key" "https://127.0.0.1:$1/$2"
 }
 
 # Zero initial values, so that every cell of the checkpoint is the count itself.

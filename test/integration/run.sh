@@ -486,7 +486,7 @@ test_worker_with_another_manifest_is_refused() { # same variables, but other gra
     wait $chief $ps_pid
 }
 
-http() { curl -sf --max-time 10 "http://127.0.0.1:$1/$2"; }
+http() { curl -sf --max-time 60 "http://127.0.0.1:$1/$2"; }
 
 test_http() { # without evaluations: while they are waited for, the state is "waiting"
     single_job 's/epochs: *[0-9]+/epochs: 100000/; /^    validation:/d'
@@ -497,7 +497,7 @@ test_http() { # without evaluations: while they are waited for, the state is "wa
     local pid=$!
     wait_for 60 grep -qE 'step [0-9]+' "$dir/out"
     http "$port" healthz >/dev/null || problem "/healthz"
-    http "$port" readyz >/dev/null || problem "/readyz"
+    wait_for 60 http "$port" readyz >/dev/null || problem "/readyz"
     http "$port" progress >"$dir/progress" || problem "/progress"
     want_line '"state": *"training"' "$dir/progress"
     http "$port" metrics >"$dir/metrics" || problem "/metrics"
@@ -512,7 +512,7 @@ flag_of_member() { # MEMBER FLAG
 }
 want_refusal() { # REGEX CURL-ARGUMENT...: status 403, and why
     local status
-    status=$(curl -sk --max-time 10 -o "$dir/page" -w '%{http_code}' "${@:2}")
+    status=$(curl -sk --max-time 60 -o "$dir/page" -w '%{http_code}' "${@:2}")
     [ "$status" = 403 ] || problem "status $status, not 403: ${*:2}"
     want_line "$1" "$dir/page"
 }
@@ -532,10 +532,10 @@ test_pages_need_a_certificate() {
     want_line '"state": *"training"' "$dir/progress"
     want_refusal 'needs a client certificate of the job' "https://127.0.0.1:$tls_port/progress"
     want_refusal 'certificate' --cert "$dir/other/launcher/tls.crt" --key "$dir/other/launcher/tls.key" "https://127.0.0.1:$tls_port/progress"
-    curl -sk --tls-max 1.2 --max-time 10 "https://127.0.0.1:$tls_port/progress" && problem "TLS 1.2 is answered"
-    curl -s --max-time 10 "http://127.0.0.1:$tls_port/progress" && problem "plain HTTP is answered on the TLS port"
+    curl -sk --tls-max 1.2 --max-time 60 "https://127.0.0.1:$tls_port/progress" && problem "TLS 1.2 is answered"
+    curl -s --max-time 60 "http://127.0.0.1:$tls_port/progress" && problem "plain HTTP is answered on the TLS port"
     http "$port" progress && problem "/progress is on the plain port"
-    http "$port" healthz >/dev/null && http "$port" readyz >/dev/null || problem "probes need a certificate"
+    http "$port" healthz >/dev/null && wait_for 60 http "$port" readyz >/dev/null || problem "probes need a certificate"
     http "$port" metrics >"$dir/metrics" || problem "/metrics"
     want_line '^trainyard_http_refused_total 2$' "$dir/metrics"
     kill -TERM $pid

@@ -20,7 +20,7 @@ test_long_slow_link() {
     real_port=$(free_port) chief_port=$(free_port) http_port=$(free_port)
     "$link" "127.0.0.1:$real_port" "$dir/rate" >"$dir/port" &
     link_pid=$!
-    wait_for 10 test -s "$dir/port" || return
+    wait_for 60 test -s "$dir/port" || return
     ps_port=$(cat "$dir/port")
     replica ps 0 1 --listen "127.0.0.1:$real_port" --no-shared-memory >"$dir/ps" 2>&1 &
     ps=$!
