@@ -36,9 +36,9 @@ attacked() { # ROLE PROGRAM [FLAG...]
 as() { HOSTILE_TLS_DIR=$dir/tls/$1 "${@:2}"; } # MEMBER COMMAND...
 want_whole_job() { # EPOCHS: it ends with success, and every batch was applied once
     rm -f "$dir/trains"
-    wait "$worker" || problem "the worker failed: $(tail -n 1 "$dir/worker")"
-    wait "$chief" || problem "the chief failed: $(tail -n 1 "$dir/out")"
-    wait "$ps" || problem "the ps failed: $(tail -n 1 "$dir/ps")"
+    wait "$worker" || ended_badly $? "the worker failed: $(tail -n 1 "$dir/worker")"
+    wait "$chief" || ended_badly $? "the chief failed: $(tail -n 1 "$dir/out")"
+    wait "$ps" || ended_badly $? "the ps failed: $(tail -n 1 "$dir/ps")"
     want_count $(($1 * batches))
 }
 answered() { # WANTED MODE...: the server's answer to a hostile call of worker-1, or of another member
@@ -71,7 +71,7 @@ test_shared_memory_that_is_too_large() {
     attacked_job 20
     before=$(mapped_kib "$ps")
     answered '^REFUSED [0-9]+ bytes of shared memory, this job needs [0-9]{4,6} at most' share "127.0.0.1:$ps_port" $((3 << 30))
-    [ "$(grep -c '^REFUSED the slots reach beyond the memory' "$dir/answer")" = 2 ] || problem "$(cat "$dir/answer")"
+    [ "$(grep -c '^REFUSED the slots reach beyond the memory' "$dir/answer")" = 2 ] || wrong "$(cat "$dir/answer")"
     at_most "$(mapped_kib "$ps")" $((before + 1024)) "the most KiB that were mapped from workers"
     want_whole_job 20
 }

@@ -209,7 +209,7 @@ members_storm() {
     rm -f "$dir/paced"
     echo "    $kills replicas killed"
     [ $kills -gt 3 ] || problem "only $kills kills"
-    wait $pid || { problem "the job ended with exit code $?"; tail -n 20 "$dir/out"; }
+    wait $pid || { ended_badly $? "the job ended with exit code $?"; tail -n 20 "$dir/out"; }
     want_count $((members_epochs * batches))
     want_no_process
 }

@@ -35,7 +35,7 @@ storm() {
     local deadline=$((SECONDS + 300 * longer))
     while kill -0 $pid 2>/dev/null && [ $SECONDS -lt $deadline ]; do sleep 0.2; done
     kill -0 $pid 2>/dev/null && { problem "the job did not end in time"; tail -n 20 "$dir/out"; kill -9 $pid; return; }
-    wait $pid || { problem "the job ended with exit code $?"; tail -n 20 "$dir/out"; }
+    wait $pid || { ended_badly $? "the job ended with exit code $?"; tail -n 20 "$dir/out"; }
     want_no_process
 }
 

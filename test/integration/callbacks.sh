@@ -36,24 +36,24 @@ words_of() { list_of "$1" | tr '\n' ' '; }
 once() { # TEXT: the log has it at most once
     local n
     n=$(grep -c -- "$1" "$dir/out")
-    [ "$n" -le 1 ] || problem "$n times in the log: $1"
+    [ "$n" -le 1 ] || wrong "$n times in the log: $1"
 }
 
 # The required result of a run of stopping_job, whichever process was killed. A checkpoint that was saved but not
 # published keeps its name: the next one of that step is model.ckpt-100-1.
 want_stopped_run() {
     local name file
-    [ "$(words_of val_loss)" = "60.0 10.0 40.0 65.0 77.5 83.75 " ] || problem "val_loss is $(words_of val_loss)"
-    [ "$(words_of learning_rate)" = "1.0 1.0 1.0 0.5 0.25 0.125 " ] || problem "the learning rates are $(words_of learning_rate)"
+    [ "$(words_of val_loss)" = "60.0 10.0 40.0 65.0 77.5 83.75 " ] || wrong "val_loss is $(words_of val_loss)"
+    [ "$(words_of learning_rate)" = "1.0 1.0 1.0 0.5 0.25 0.125 " ] || wrong "the learning rates are $(words_of learning_rate)"
     want_list loss 6
     for name in '"step":300' '"checkpoint":"model.ckpt-100\(-1\)\?"' '"best_epoch":1' '"stopped_epoch":5'; do
         for file in finished history.json; do
             tr -d ' \n' <"$dir/run/$file" | grep -q "$name" || problem "$file has no $name"
         done
     done
-    [ "$(final "$dir/run" loss)" = 10.0 ] || problem "the final loss is $(final "$dir/run" loss), not that of the best epoch"
-    [ "$(bias "$dir/run/checkpoints")" = 193.75 ] || problem "the bias is $(bias "$dir/run/checkpoints"): batches or rates are wrong"
-    [ "$(bias "$dir/run")" = 100 ] || problem "the best checkpoint has the bias $(bias "$dir/run")"
+    [ "$(final "$dir/run" loss)" = 10.0 ] || wrong "the final loss is $(final "$dir/run" loss), not that of the best epoch"
+    [ "$(bias "$dir/run/checkpoints")" = 193.75 ] || wrong "the bias is $(bias "$dir/run/checkpoints"): batches or rates are wrong"
+    [ "$(bias "$dir/run")" = 100 ] || wrong "the best checkpoint has the bias $(bias "$dir/run")"
     once 'ReduceLROnPlateau sets the learning rate to 0.5 '
     once 'ReduceLROnPlateau sets the learning rate to 0.25 '
     once 'ReduceLROnPlateau sets the learning rate to 0.125 '
@@ -158,8 +158,8 @@ test_best_epoch_on_one_machine() { # later commands read the best checkpoint, wh
     # shellcheck disable=SC2012 # our own names
     [ "$(cd "$dir/run/checkpoints" && ls -- *.index | sort -V | tr '\n' ' ')" = "$best.index $newest.index " ] ||
         problem "kept are $(ls "$dir/run/checkpoints"), not $best and $newest"
-    [ "$(loss_of "$dir/run")" = "$(final "$dir/run" loss)" ] || problem "evaluate says $(loss_of "$dir/run"), the run $(final "$dir/run" loss)"
-    [ "$(final "$dir/run" loss)" = "$(list_of val_loss | sort -g | head -n 1)" ] || problem "the final loss is not the best one"
+    [ "$(loss_of "$dir/run")" = "$(final "$dir/run" loss)" ] || wrong "evaluate says $(loss_of "$dir/run"), the run $(final "$dir/run" loss)"
+    [ "$(final "$dir/run" loss)" = "$(list_of val_loss | sort -g | head -n 1)" ] || wrong "the final loss is not the best one"
     want_exit 0 trainyard export "$dir/run" -o "$dir/model.npz"
     want_line "from .*$best\$"
     tensors "$dir/run/checkpoints/$best" "$dir/best.npz"

@@ -19,11 +19,12 @@ recorded_job() { # FOLDER FLAG-OF-IDENTITY...: "" is --tls-dir
     member chief 0 --output-dir "$out/run" >"$out/chief" 2>&1 &
     chief=$!
     member worker 0 --output-dir "$out/run" >"$out/worker" 2>&1 & # member replaces the shell that it runs in
-    wait $! || problem "the worker failed: $(tail -n 1 "$out/worker")"
-    wait $chief || problem "the chief failed: $(tail -n 1 "$out/chief")"
-    wait $ps || problem "the ps failed: $(tail -n 1 "$out/ps")"
+    wait $! || ended_badly $? "the worker failed: $(tail -n 1 "$out/worker")"
+    wait $chief || ended_badly $? "the chief failed: $(tail -n 1 "$out/chief")"
+    wait $ps || ended_badly $? "the ps failed: $(tail -n 1 "$out/ps")"
     kill $link_pid
     wait $link_pid 2>/dev/null
+    [ "$problem_kind" = race ] || return 134 # this is a subshell: its kind of problem is told so
     [ "$problems" = 0 ]
 }
 member() { # ROLE INDEX [FLAG...], with $flag or its certificate
@@ -38,13 +39,13 @@ test_no_parameter_is_readable_on_the_wire() {
     counting_job 2
     sed -i 's/\(kernel_initializer\): zeros/\1: {Constant: {value: 1.2345678}}/' "$dir/job.yaml"
     replica_file
-    (recorded_job "$dir/plain" --insecure) || problem "the job without identities failed"
-    (recorded_job "$dir/tls-run" "") || problem "the job with identities failed"
+    (recorded_job "$dir/plain" --insecure) || ended_badly $? "the job without identities failed"
+    (recorded_job "$dir/tls-run" "") || ended_badly $? "the job with identities failed"
     at_least "$(stat -c %s "$dir/tls-run/bytes")" 100000 "the number of bytes on the link"
     weights_in "$dir/plain/bytes" || problem "the test does not find the weights in plain text"
-    weights_in "$dir/tls-run/bytes" && problem "weights are readable"
+    weights_in "$dir/tls-run/bytes" && wrong "weights are readable"
     grep -qa 'worker-0' "$dir/plain/bytes" || problem "the test does not find names in plain text"
-    grep -qa 'worker-0\|trainyard.v1\|spiffe' "$dir/tls-run/bytes" && problem "names are readable"
+    grep -qa 'worker-0\|trainyard.v1\|spiffe' "$dir/tls-run/bytes" && wrong "names are readable"
     for replica in ps chief worker; do
         want_line 'warning: --insecure: everything travels in plain text' "$dir/plain/$replica"
         want_no_line 'plain text' "$dir/tls-run/$replica"
@@ -71,9 +72,9 @@ test_worker_of_another_job_is_refused() { # it has a certificate of its own, wit
     wait $stranger 2>/dev/null
     replica worker 0 1 >"$dir/worker" 2>&1 &
     worker=$!
-    wait $worker || problem "the worker failed: $(tail -n 1 "$dir/worker")"
-    wait $chief || problem "the chief failed: $(tail -n 1 "$dir/out")"
-    wait $ps || problem "the ps failed"
+    wait $worker || ended_badly $? "the worker failed: $(tail -n 1 "$dir/worker")"
+    wait $chief || ended_badly $? "the chief failed: $(tail -n 1 "$dir/out")"
+    wait $ps || ended_badly $? "the ps failed"
     want_count $((400 * batches))
 }
 
@@ -131,7 +132,7 @@ test_certificates_of_a_run_are_renewed() {
     for replica in ps-0 chief-0 worker-0 worker-1; do
         wait_for 60 grep -qE "^.$replica. took the new certificate in $dir/kept/$replica, valid until" "$dir/out"
     done
-    cmp -s "$dir/ca" "$dir/kept/worker-0/ca.crt" || problem "the CA is another one"
+    cmp -s "$dir/ca" "$dir/kept/worker-0/ca.crt" || wrong "the CA is another one"
     kill -INT $pid
     wait $pid
     want_no_line 'refused|restart|lost' "$dir/out"

@@ -34,6 +34,13 @@ problem() {
 }
 # wrong TEXT: a problem that no race of the test explains, such as a wrong count, wrong bytes or another hash
 wrong() { problem_kind=exact; problem "$@"; }
+# ended_badly CODE TEXT: a program ended so; exact where only a fault of its own sends it the signal
+ended_badly() {
+    case $1 in
+    132 | 134 | 135 | 136 | 139) wrong "$2" ;;
+    *) problem "$2" ;;
+    esac
+}
 # A misspelt helper must not be a test that asserts nothing. (Bash calls this in a subshell.)
 command_not_found_handle() {
     echo "$1: command not found" | tee -a "$dir/not_found" >&2
@@ -45,7 +52,7 @@ want_exit() {
     shift
     "$@" >"$dir/out" 2>&1
     got=$?
-    [ "$got" = "$want" ] || { problem "exit code $got, not $want: $*"; tail -n 25 "$dir/out"; return 1; }
+    [ "$got" = "$want" ] || { ended_badly "$got" "exit code $got, not $want: $*"; tail -n 25 "$dir/out"; return 1; }
 }
 # in_background COMMAND...: starts it with its output in $dir/out; $! is its pid. Emptied here and not by the new process, the
 # file has no line of an earlier command when this returns.

@@ -39,7 +39,7 @@ test_members_share_the_work() {
     pid=$!
     wait_for 60 grep -qE 'workers 0, 1, 2 train from step [0-9]+ on$' "$dir/out" # the first ones do not train alone until then
     rm "$dir/paced"
-    wait $pid || problem "the run ended with $?"
+    wait $pid || ended_badly $? "the run ended with $?"
     for i in 0 1 2; do
         want_line "^\[worker-$i\] batches computed by this worker: [0-9]+$"
         [ "$(sed -n "s/^\[worker-$i\] batches computed by this worker: //p" "$dir/out")" -ge $((2000 / 6)) ] ||

@@ -25,8 +25,8 @@ test_members_by_hand() {
             in_background task "\"worker\":[\"${hosts/,/\",\"}\"]" 0
         fi
         first=$!
-        wait $first || problem "worker 0 of $form ended with $?"
-        wait $second || problem "worker 1 of $form ended with $?: $(tail -n 1 "$dir/second")"
+        wait $first || ended_badly $? "worker 0 of $form ended with $?"
+        wait $second || ended_badly $? "worker 1 of $form ended with $?: $(tail -n 1 "$dir/second")"
         want_line 'workers (0, 1|1, 0) train from step 0 on'
         [ "$(hash_of run)" = "$(hash_of launched)" ] || wrong "with $form the weights are others"
     done

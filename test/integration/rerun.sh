@@ -222,7 +222,7 @@ test_late_replicas_by_hand_learn_of_the_end() {
     # shellcheck disable=SC2086 # $hosts is a list of words
     late() { exec trainyard-worker --data-dir "$data" $hosts "$@"; }
     want_exit 0 late_here "${chief[@]}" --job job.yaml --output-dir run || return
-    wait $ps_pid || problem "the ps failed"
+    wait $ps_pid || ended_badly $? "the ps failed"
     want_exit 0 late_here "${worker[@]}" --job job.yaml --output-dir run
     want_line '\[worker-1\] the job has finished, at step 150$'
     want_no_line 'waiting'
@@ -236,7 +236,7 @@ test_late_replicas_by_hand_learn_of_the_end() {
     wait_for 60 grep -qE 'waiting [0-9]+ s for the chief' elsewhere.out
     kill -TERM $longer
     want_exit 0 late_here "${chief[@]}" --job job.yaml --output-dir run # a chief that has nothing to do tells whoever waits
-    wait $elsewhere || problem "a worker that waits does not learn of the end from a chief"
+    wait $elsewhere || ended_badly $? "a worker that waits does not learn of the end from a chief"
     want_line '\[worker-1\] the job has finished, at step 150$' elsewhere.out
     wait $longer
     [ $? = 143 ] || problem "a worker of a job that is about to continue does not wait"

@@ -118,9 +118,9 @@ test_chief_stops_first() { # as when a job is suspended; the others wait for it,
     rm "$dir/paced"
     replica chief 0 2 >"$dir/chief-2" 2>&1 &
     chief=$!
-    wait $chief || problem "the second chief failed: $(tail -n 1 "$dir/chief-2")"
-    wait "$ps" || problem "the ps failed"
-    for i in 0 1; do wait "${workers[$i]}" || problem "worker-$i failed"; done
+    wait $chief || ended_badly $? "the second chief failed: $(tail -n 1 "$dir/chief-2")"
+    wait "$ps" || ended_badly $? "the ps failed"
+    for i in 0 1; do wait "${workers[$i]}" || ended_badly $? "worker-$i failed"; done
     want_no_line ' ps (restored|initialised)' "$dir/chief-2"
     want_count $((200 * batches))
 }
@@ -157,7 +157,7 @@ test_ipv6() { # a cluster without IPv4: one ps listens on its own address, the o
     wait_for 60 curl -sfg -o /dev/null "http://[::1]:$http/healthz"
     curl -sf -o /dev/null "http://127.0.0.1:$http/healthz" || problem "what listens on all addresses does not answer IPv4"
     reaches 0.9 alone --job-name worker --task-index 0 --tls-dir "$dir/tls/worker-0" "${entries[@]}"
-    for i in "${replicas[@]}"; do wait "$i" || problem "a ps failed"; done
+    for i in "${replicas[@]}"; do wait "$i" || ended_badly $? "a ps failed"; done
 }
 
 test_export_to_standard_output() { # as in a helper pod: byte for byte the content of a file
@@ -358,8 +358,8 @@ test_worker_by_hand_joins_and_leaves() {
     [ $? = 143 ] || problem "a stopped worker does not exit 143"
     wait_for 60 comes_after 'workers 2/' 'workers 1/'
     rm "$dir/paced"
-    wait $chief || problem "the chief failed"
-    wait $ps_pid || problem "the ps does not exit 0 when the job has finished"
+    wait $chief || ended_badly $? "the chief failed"
+    wait $ps_pid || ended_badly $? "the ps does not exit 0 when the job has finished"
     want_line 'Test loss'
 }
 
@@ -423,10 +423,10 @@ test_scaled_up_and_down() { # 2 workers, then 4, then 3: the first ones know of 
     [ $? = 143 ] || problem "a worker that is scaled away does not exit 143"
     wait_for 60 comes_after 'workers 4/4' 'workers 3/3'
     rm "$dir/paced"
-    wait $chief || problem "the chief failed"
+    wait $chief || ended_badly $? "the chief failed"
     want_line "^\{\"state\":\"finished\",.*\"step\":$((400 * batches)),\"epoch\":400,\"epochs\":400,.*\"last_checkpoint_step\":$((400 * batches))," "$dir/last"
-    wait "$ps" || problem "the ps failed"
-    for i in 0 1 2; do wait "${workers[$i]}" || problem "worker-$i failed"; done
+    wait "$ps" || ended_badly $? "the ps failed"
+    for i in 0 1 2; do wait "${workers[$i]}" || ended_badly $? "worker-$i failed"; done
     want_count $((400 * batches))
 }
 
@@ -444,9 +444,9 @@ test_worker_without_the_output_volume() { # it keeps unpacked data in its own fo
     in_background replica chief 0 1
     chief=$!
     TMPDIR=$dir/tmp replica worker 0 1 --output-dir /proc/logs >"$dir/worker" 2>&1 &
-    wait $! || problem "the worker failed: $(tail -n 1 "$dir/worker")"
-    wait $chief || problem "the chief failed: $(tail -n 1 "$dir/out")"
-    wait "$ps" || problem "the ps failed"
+    wait $! || ended_badly $? "the worker failed: $(tail -n 1 "$dir/worker")"
+    wait $chief || ended_badly $? "the chief failed: $(tail -n 1 "$dir/out")"
+    wait "$ps" || ended_badly $? "the ps failed"
     compgen -G "$dir/tmp/trainyard-cache-*/*.raw" >/dev/null || problem "nothing was unpacked in the temporary folder"
     compgen -G "$dir/run/cache/*.raw" >/dev/null || problem "nothing was unpacked beside the output"
     want_count $((20 * batches))
@@ -585,7 +585,7 @@ test_http_before_the_data() { # a pod whose data takes long to open is alive, an
     wait_for 60 sh -c "curl -sf http://127.0.0.1:$port/progress | tee '$dir/progress' | grep -q '\"state\":\"starting\",\"message\":\"opening the data\"'"
     http "$port" readyz && problem "/readyz is 200 before the data is open"
     exec {lock}>&-
-    wait "$pid" || problem "the job failed once its data was there"
+    wait "$pid" || ended_badly $? "the job failed once its data was there"
     unset TRAINYARD_CACHE_DIR
 }
 
@@ -654,7 +654,7 @@ test_killed_worker_restarts_all() {
     echo killed >"$dir/mark"
     others_run() { after=$(pgrep -P $pid | sort); [ "$(wc -w <<<"$after")" = "$(wc -w <<<"$before")" ] && [ -z "$(comm -12 <(echo "$before") <(echo "$after"))" ]; }
     wait_for 60 others_run || problem "of the processes $(tr '\n' ' ' <<<"$before")there are still $(comm -12 <(echo "$before") <(pgrep -P $pid | sort) | tr '\n' ' ')"
-    wait $pid || problem "the job failed"
+    wait $pid || ended_badly $? "the job failed"
     want_line 'worker-1 was killed by signal 9 \(Killed\); restarting all replicas \(restart 1 of at most 100000\)'
     [ "$(grep -c 'restarting all replicas' "$dir/out")" = 1 ] || problem "$(grep -c 'restarting all replicas' "$dir/out") restarts"
     want_count $((400 * batches))
@@ -673,7 +673,7 @@ lost_ps_at_the_end() { # SIGNAL; the last evaluation waits meanwhile
     kill "-$1" "$(replica_pids run ps)"
     wait_for 60 grep -q 'ps restored from' "$dir/out"
     rm "$dir/evaluates"
-    wait $pid || problem "the job failed"
+    wait $pid || ended_badly $? "the job failed"
     want_line 'ps restored from .*model.ckpt-50'
     [ "$(grep -c 'Test loss' "$dir/out")" = 1 ] || problem "$(grep -c 'Test loss' "$dir/out") final evaluations are told"
     awk '/restored from/ {r = NR} /Test loss/ {t = NR} END {exit !(r && t > r)}' "$dir/out" || problem "what was evaluated was lost afterwards"
@@ -709,7 +709,7 @@ test_storage_at_the_end_is_waited_for() {
     says_storage() { https "$http_port" progress | grep -q '"message":"storage: '; }
     wait_for 60 says_storage
     rm "$dir/run/checkpoints" # the folder is created again
-    for pid in "$chief" "$worker" "$ps"; do wait "$pid" || problem "a replica failed: $?"; done
+    for pid in "$chief" "$worker" "$ps"; do wait "$pid" || ended_badly $? "a replica failed: $?"; done
     want_count $((100 * batches))
 }
 test_long_storage_that_stays_away_loses_no_model() {
@@ -720,8 +720,8 @@ test_long_storage_that_stays_away_loses_no_model() {
     kill -0 "$ps" || problem "the ps has ended"
     rm "$dir/run/checkpoints" && mv "$dir/saved" "$dir/run/checkpoints"
     replica chief 0 1 >"$dir/chief-2" 2>&1 &
-    wait $! || problem "the second chief failed: $(tail -n 1 "$dir/chief-2")"
-    wait "$ps" || problem "the ps failed"
+    wait $! || ended_badly $? "the second chief failed: $(tail -n 1 "$dir/chief-2")"
+    wait "$ps" || ended_badly $? "the ps failed"
     want_no_line ' ps (restored|initialised)' "$dir/chief-2"
     want_count $((100 * batches))
 }

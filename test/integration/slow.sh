@@ -34,9 +34,9 @@ test_long_slow_link() {
     rate 1000
     wait_for 60 worker_counts steps "$http_port"
     rate 5000
-    wait $worker || problem "the worker failed: $(tail -n 1 "$dir/worker")"
-    wait $chief || problem "the chief failed: $(tail -n 1 "$dir/out")"
-    wait $ps || problem "the ps failed"
+    wait $worker || ended_badly $? "the worker failed: $(tail -n 1 "$dir/worker")"
+    wait $chief || ended_badly $? "the chief failed: $(tail -n 1 "$dir/out")"
+    wait $ps || ended_badly $? "the ps failed"
     kill $link_pid
     wait $link_pid 2>/dev/null
     want_line 'waiting [0-9]+ s for ps-0 \(127.0.0.1:[0-9]+\): [0-9.]+ MiB of 11.4 MiB pulled' "$dir/worker"
@@ -54,7 +54,7 @@ test_stalled_worker() {
     pid=$!
     wait_for 100 grep -q 'other workers compute what it holds' "$dir/out"
     rm -f "$dir/stalled"
-    wait $pid || problem "the job failed"
+    wait $pid || ended_badly $? "the job failed"
     want_line 'waiting [0-9]+ s for worker-[0-2], which holds batch' "$dir/out"
     want_line 'warning: worker-[0-2] has not computed batch.* for [0-9]+ s: other workers compute what it holds' "$dir/out"
     want_no_line 'crashed' "$dir/out"
