@@ -30,20 +30,19 @@ test_members_are_one_result() {
     [ "$(hash_of trains)" = "$want" ] || wrong "with a chief that trains the weights are others"
 }
 
-# Each worker computes its share: at least half of what all would have if they were equal.
+# All workers compute. Who asks late leaves its share of a group to others; how large shares are is in test_coordinator_lease.
 test_members_share_the_work() {
-    local i pid
+    local i pid pace_us=1000
     members_job 's/epochs: 2/epochs: 40/; s/units: 20000/units: 200/'
     pace
     in_background exec_paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/shares" --replicas worker=3
     pid=$!
     wait_for 60 grep -qE 'workers 0, 1, 2 train from step [0-9]+ on$' "$dir/out" # the first ones do not train alone until then
+    goes_on # each step waits for all of them
     rm "$dir/paced"
     wait $pid || ended_badly $? "the run ended with $?"
     for i in 0 1 2; do
-        want_line "^\[worker-$i\] batches computed by this worker: [0-9]+$"
-        [ "$(sed -n "s/^\[worker-$i\] batches computed by this worker: //p" "$dir/out")" -ge $((2000 / 6)) ] ||
-            problem "worker-$i has computed too few"
+        want_line "^\[worker-$i\] batches computed by this worker: [1-9][0-9]*$"
     done
 }
 
