@@ -212,16 +212,30 @@ static bool has_unit(const struct text_field *field, char out[CAUSE_MAX])
 typedef bool cause_fn(const struct text_field *field, char out[CAUSE_MAX]);
 static cause_fn *const CAUSES[] = { spaces_before_quote, missing_elsewhere, number_of_c, date, has_unit };
 
-static const char *not_a_number(const struct csv_dialect *d, const struct data_column *c,
+/* Where nothing is known of the cause, the line may show it. */
+static const char *unknown_cause(const struct csv_place *place, const struct text_field *field, char out[CAUSE_MAX])
+{
+    char start[LINE_MAX];
+    const unsigned char *p = place->at;
+    while (p > place->file->map->data && p[-1] != '\n')
+        p--;
+    struct text_field line = line_at(place->file, p);
+    bool more = line.p < field->p || field->end < line.end;
+    str_fmt(out, CAUSE_MAX, "is not a number (words need type: category and vocabulary: auto, or a list)%s%s%s",
+            more ? "; the line is '" : "", more ? shown(&line, start, sizeof(start)) : "", more ? "'" : "");
+    return out;
+}
+
+static const char *not_a_number(const struct csv_dialect *d, const struct csv_place *place,
                                 const struct text_field *field, char out[CAUSE_MAX])
 {
+    const struct data_column *c = place->column;
     if (another_reading(d, field, out) || truth_value(c, field, out))
         return out;
     for (size_t i = 0; i < COUNT_OF(CAUSES); i++)
         if (CAUSES[i](field, out))
             return out;
-    str_fmt(out, CAUSE_MAX, "is not a number (words need type: category and vocabulary: auto, or a list)");
-    return out;
+    return unknown_cause(place, field, out);
 }
 
 /* Of a column of type date. */
@@ -289,7 +303,7 @@ int csv_bad_value(const struct csv_dialect *d, const struct csv_place *place, co
     else if (is_in_a_header(d, place))
         what = "is not a number, and no field of the first line is; if they are names of columns, remove header: false";
     else if (!csv_dialect_number(d, field, &v))
-        what = not_a_number(d, c, field, cause);
+        what = not_a_number(d, place, field, cause);
     else
         what = fabs(v) > (double)FLT_MAX ? "is too large for a float" : "is not a whole number";
     return csv_error_at(place->file, place->at, e, "column '%s': '%s' %s", c->name, shown(field, text, sizeof(text)),
